@@ -1,0 +1,439 @@
+"""The words of Duly as values: what travels between the flows, the stores and the providers.
+
+Times are aware datetimes in UTC, read from the database's clock. Durations are `timedelta`, or
+seconds where the name says so. Ids are 16 bytes (see `keys`). Everything is immutable: a decision is
+made from these values and returned as another one, and only a store writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from duly.core.states import State
+
+__all__ = [
+    "Attempt",
+    "Begun",
+    "Block",
+    "Capabilities",
+    "Channel",
+    "Claimed",
+    "Content",
+    "Decision",
+    "Doubtful",
+    "Due",
+    "Event",
+    "FailureClass",
+    "Fired",
+    "Frozen",
+    "Lane",
+    "NewContact",
+    "NewDelivery",
+    "NewReminder",
+    "OnDoubt",
+    "Outcome",
+    "Result",
+    "Revisions",
+    "Scheduled",
+    "Settlement",
+    "Signal",
+    "SignalKind",
+    "Start",
+    "Tally",
+]
+
+
+class Channel(StrEnum):
+    """By what a reminder travels."""
+
+    EMAIL = "email"
+    SMS = "sms"
+    WEBHOOK = "webhook"
+
+
+class Lane(StrEnum):
+    """How urgent a delivery is, in the order in which lanes are claimed."""
+
+    URGENT = "urgent"
+    NORMAL = "normal"
+    BULK = "bulk"
+
+
+class Outcome(StrEnum):
+    """The classified answer of one attempt."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"  # a definite no, for good
+    REFUSED = "refused"  # a definite no, for now
+    NOT_SENT = "not_sent"  # no byte of the request can have been taken
+    UNKNOWN = "unknown"  # it may have been accepted
+
+
+class FailureClass(StrEnum):
+    """Why an attempt was not accepted. The glossary calls it the class."""
+
+    INVALID_DESTINATION = "invalid_destination"
+    CONSENT_REVOKED = "consent_revoked"
+    CONTENT_REJECTED = "content_rejected"
+    AUTH = "auth"  # wrong credentials: opens the route's circuit
+    CONFIG = "config"  # wrong address, sender or path: opens the route's circuit
+    RATE_LIMITED = "rate_limited"
+    TEMPORARY = "temporary"
+    PROVIDER_DOWN = "provider_down"
+    TIMEOUT = "timeout"
+    CONNECTION = "connection"
+    TOO_LATE = "too_late"  # the lease or the deadline ran out before the first byte: nothing left
+    WORKER_LOST = "worker_lost"  # the lease ended with no answer on record
+
+
+class OnDoubt(StrEnum):
+    """An account's policy for the last rung of the ladder."""
+
+    HOLD = "hold"
+    RESEND = "resend"
+    CLOSE = "close"
+
+
+class Scheduled(StrEnum):
+    """What `schedule` did with one reminder."""
+
+    CREATED = "created"
+    ALREADY = "already"
+    CONFLICT = "conflict"  # same key, other body than first submitted
+    NO_RECIPIENT = "no_recipient"  # `to` is an id alone, and nobody goes by it
+    NO_ADDRESS = "no_address"  # `to` is an id alone, and it has no address for a channel
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the receiver of one destination promises. The ladder and the guarantee table read it."""
+
+    channel: Channel
+    keyed_for: timedelta | None = None  # a repeat under the same key is dropped for so long
+    key_scope: tuple[str, ...] = ()  # what must be the same for the key to be the same
+    lookup_by_key: bool = False
+    echoes_key: bool = False
+    searchable: bool = False
+    settling: timedelta | None = None  # before a look-up's miss may count
+    receipts: bool = False
+    names_message: bool = True  # a request id names one message, so two of them are two messages
+
+
+# --- schedule ------------------------------------------------------------------------------------
+
+
+class NewContact(NamedTuple):
+    """A normalised address of one account."""
+
+    id: bytes
+    channel: Channel
+    address: str
+    endpoint: bytes  # keys.NO_ENDPOINT unless the channel is webhook
+
+
+@dataclass(frozen=True, slots=True)
+class NewReminder:
+    """A validated reminder, ready to be written. `body_hash` is of the body as submitted."""
+
+    id: bytes
+    account: str
+    key: str
+    body_hash: bytes
+    recipient: bytes
+    recipient_ref: str
+    recipient_name: str | None
+    recipient_zone: str | None
+    recipient_locale: str | None
+    contacts: tuple[NewContact, ...]  # inline addresses; empty if `to` is an id alone
+    channels: tuple[Channel, ...]
+    template: str
+    data: str  # JSON text
+    to: str  # JSON text, as submitted
+    notify_at: str  # as submitted
+    zone: str | None
+    next_due_at: datetime
+    deadline: str | None  # as submitted
+    deadline_at: datetime  # of this occurrence
+    late: str
+    lane: Lane
+    purpose: str
+    event_version: int | None
+
+
+# --- tick ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A reminder that is due. `addresses` are the inline ones, else the recipient's as he is now."""
+
+    reminder: bytes
+    account_id: int
+    account: str
+    key: str
+    recipient: bytes
+    revision: int
+    due_at: datetime
+    deadline_at: datetime
+    channels: tuple[Channel, ...]
+    addresses: dict[str, str]
+    inline: bool
+    lane: Lane
+
+
+class NewDelivery(NamedTuple):
+    """One occurrence on one channel. `state` is ready, expired or skipped; the last two carry a reason."""
+
+    id: bytes
+    account_id: int
+    reminder: bytes
+    recipient: bytes
+    contact: bytes
+    endpoint: bytes
+    occurrence: str
+    channel: Channel
+    provider: str
+    lane: Lane
+    due_at: datetime
+    deadline_at: datetime
+    state: State
+    reason: str | None
+    address: str | None  # set where the contact has yet to be written (`to` is an id alone)
+
+
+class Fired(NamedTuple):
+    """What one due reminder becomes: its deliveries, and the schedule moved on."""
+
+    reminder: bytes
+    revision: int
+    expected_due: datetime
+    next_due: datetime | None  # None: no further occurrence, the reminder is done
+    deliveries: tuple[NewDelivery, ...]
+
+
+# --- claim, admit, begin -------------------------------------------------------------------------
+
+
+class Revisions(NamedTuple):
+    """What admission saw. A row begins only if all four are still so."""
+
+    account: int
+    reminder: int
+    recipient: int
+    contact: int
+
+
+class Content(NamedTuple):
+    """A rendered template. `html` is None if the template has none."""
+
+    subject: str
+    text: str
+    html: str | None
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """The bytes that bind while a delivery is in doubt. Credentials and timestamps are not in them."""
+
+    destination: str
+    body: bytes
+    template: str
+    template_version: str
+    number: int = 0  # of the attempt that rendered them; 0: rendered now, not yet written
+    reminder_revision: int = 0
+    recipient_revision: int = 0
+    contact_revision: int = 0
+    hash: bytes = b""
+
+
+class Block(NamedTuple):
+    """A closed door before one endpoint (or a provider that has only one)."""
+
+    until: datetime
+    reason: str  # retry_after | auth | config
+    circuit: bool  # opened by auth or config: after `until` one delivery probes it
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A delivery under a lease, with all that admission, rendering and the request need."""
+
+    id: bytes
+    account_id: int
+    account: str
+    fence: int
+    attempts: int  # begun so far
+    spared: int  # of these, not counted towards exhaustion (auth and config answers)
+    doubt: bool
+    closed: bool  # in doubt, and the rungs that send are closed
+    granted: bool  # a resend outside the key window was granted (policy or decision)
+    first_unknown_at: datetime | None
+    reminder: bytes
+    reminder_key: str
+    reminder_status: str
+    occurrence: str
+    lane: Lane
+    due_at: datetime
+    deadline_at: datetime
+    lease_until: datetime
+    endpoint: bytes
+    channel: Channel
+    address: str
+    recipient_ref: str
+    recipient_name: str | None
+    recipient_zone: str | None
+    recipient_locale: str | None
+    template: str
+    data: dict[str, Any]
+    revisions: Revisions
+    account_paused: bool
+    suppressed: str | None  # why the contact is suppressed
+    block: Block | None
+    frozen: Frozen | None  # the latest frozen request, if any attempt has begun
+
+
+class Start(NamedTuple):
+    """One row of a begin. `rate` is the endpoint's allowance per second, None if it has none."""
+
+    id: bytes
+    fence: int
+    revisions: Revisions
+    good_until: datetime
+    endpoint: bytes
+    rate: float | None
+    frozen: Frozen
+
+
+class Begun(NamedTuple):
+    """What begin did: attempt numbers of rows that may be sent, and rows the budget put off."""
+
+    numbers: dict[bytes, int]
+    put_off: dict[bytes, tuple[datetime, str]]  # until when, and the reason code
+
+
+class Decision(NamedTuple):
+    """A move that no attempt explains: made by admission, reconcile, a sweep or an operator.
+
+    It is applied only where the fence holds. Every decision but a plain return to ready leaves an event.
+    """
+
+    id: bytes
+    fence: int
+    origin: State
+    state: State
+    reason: str
+    next_at: datetime | None = None  # for waiting, uncertain, held and ready; None: now
+    closed: bool = False
+    granted: bool = False
+
+
+# --- send, settle --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One call to a provider: the key, its number, and the database's time for its timestamp."""
+
+    key: str  # the delivery's shown id
+    number: int
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The classified answer of one attempt."""
+
+    outcome: Outcome
+    failure: FailureClass | None = None
+    http_status: int | None = None  # or the SMTP reply code
+    request_id: str | None = None
+    retry_after: float | None = None  # seconds
+    excerpt: str | None = None  # of the provider's own words, cut and cleaned
+    detail: str | None = None  # our words: which part failed
+
+
+class Settlement(NamedTuple):
+    """An attempt's result and what follows from it, in one row."""
+
+    id: bytes
+    fence: int
+    number: int
+    finished_at: datetime
+    result: Result
+    state: State
+    reason: str
+    next_at: datetime | None
+    closed: bool
+    spared: bool
+
+
+class SignalKind(StrEnum):
+    """What an answer says about the endpoint as a whole."""
+
+    BLOCK = "block"  # wait until a moment (Retry-After)
+    OPEN = "open"  # auth or config: open the circuit
+    CLOSE = "close"  # any other definite answer: the circuit may close
+
+
+class Signal(NamedTuple):
+    """One endpoint's change of mind."""
+
+    endpoint: bytes
+    kind: SignalKind
+    reason: str
+    seconds: float  # BLOCK: for how long; OPEN: the first interval of the circuit
+
+
+@dataclass(frozen=True, slots=True)
+class Doubtful:
+    """An uncertain delivery under reconcile's own fence, with what its attempts say."""
+
+    id: bytes
+    fence: int
+    account: str
+    provider: str
+    address: str
+    attempts: int
+    spared: int
+    unknown: int  # attempts that may have been accepted
+    last_outcome: Outcome | None  # of the latest attempt
+    last_failure: FailureClass | None
+    first_unknown_at: datetime | None
+    deadline_at: datetime
+    closed: bool
+    frozen: bool  # the frozen bytes are still there
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of a timeline that no attempt tells."""
+
+    at: datetime
+    kind: str
+    origin: str | None
+    target: str | None
+    actor: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a worker did, in the words of `duly work --json`."""
+
+    claimed: int = 0
+    sent: int = 0
+    retried: int = 0
+    uncertain: int = 0
+    held: int = 0
+    unconfirmed: int = 0
+    expired: int = 0
+    suppressed: int = 0
+    cancelled: int = 0
+    rejected: int = 0
+    dead: int = 0
+    duplicates_suppressed: int = 0
+    extra: dict[str, int] = field(default_factory=dict)
