@@ -329,6 +329,7 @@ class Decision(NamedTuple):
     next_at: datetime | None = None  # for waiting, uncertain, held and ready; None: now
     closed: bool = False
     granted: bool = False
+    certain: bool = False  # every attempt now has a definite answer: doubt ends, where the ledger agrees
 
 
 # --- send, settle --------------------------------------------------------------------------------
@@ -375,7 +376,7 @@ class SignalKind(StrEnum):
     """What an answer says about the endpoint as a whole."""
 
     BLOCK = "block"  # wait until a moment (Retry-After)
-    OPEN = "open"  # auth or config: open the circuit
+    OPEN = "open"  # auth or config: open the circuit (a circuit that is already shut stays as it is)
     CLOSE = "close"  # any other definite answer: the circuit may close
 
 
@@ -406,6 +407,7 @@ class Doubtful:
     deadline_at: datetime
     closed: bool
     frozen: bool  # the frozen bytes are still there
+    reason: str = ""  # why it is uncertain
 
 
 @dataclass(frozen=True, slots=True)

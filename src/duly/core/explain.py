@@ -1,0 +1,163 @@
+"""One paragraph about a delivery: why it was, was not, or is not yet sent, and what happens next.
+
+It reads what `show` shows, and adds no facts: a state, a reason code, the attempts and the next moment
+become sentences. Every reason code that the rules give has its sentence here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+__all__ = ["REASONS", "explain_delivery", "explain_reason", "explain_reminder", "next_action"]
+
+#: Reason code -> what it means, as the end of a sentence that begins with "because".
+REASONS: Final[Mapping[str, str]] = {
+    "accepted": "the provider accepted it",
+    "account_paused": "the account is paused",
+    "attempts_exhausted": "every attempt that it may have was used",
+    "attempts_exhausted_in_doubt": "every attempt was used, and one of them may have been accepted",
+    "begin_unconfirmed": "the database did not confirm that an attempt was recorded, so nothing was sent",
+    "cancelled_in_doubt": "it was cancelled while an attempt may have been accepted",
+    "circuit_open": "the receiver refuses us (credentials or address), so its circuit is open",
+    "deadline_before_next_try": "the next try would come after its deadline",
+    "deadline_before_next_try_in_doubt": "no time is left for another try, and an attempt may have been accepted",
+    "deadline_passed": "its deadline had passed",
+    "deadline_passed_before_tick": "its deadline had passed before the tick found it",
+    "deadline_passed_in_doubt": "its deadline passed while an attempt may have been accepted",
+    "endpoint_busy": "its receiver has as many requests under way as it may have",
+    "frozen_bytes_gone": "the bytes that were sent are no longer kept, so they cannot be repeated",
+    "key_window_closed": "the receiver no longer promises to drop a repeat",
+    "late_answer": "an answer came late and was definite: not accepted",
+    "lease_ended": "the worker that held it gave no sign of life",
+    "lease_ran_out": "the lease was too short for another request",
+    "no_address": "the recipient has no address for this channel",
+    "no_provider": "no provider is configured for this channel",
+    "no_way_to_ask": "the receiver offers no way to find out",
+    "operator": "an operator decided so",
+    "rate_limited": "its receiver's allowance is used up for the moment",
+    "reminder_cancelled": "the reminder was cancelled",
+    "reminder_cancelled_in_doubt": "it was cancelled while an attempt may have been accepted",
+    "reminder_paused": "the reminder is paused",
+    "resend_by_policy": "the account's policy accepts the risk of a duplicate",
+    "resend_same_key": "the receiver drops a repeat of the same key",
+    "retry_after": "the receiver asked us to wait",
+    "sending_closed": "no further request may leave for it",
+    "unknown_worker_lost": "the worker was lost after it had begun to send",
+}
+
+_FAILURES: Final[Mapping[str, str]] = {
+    "invalid_destination": "the address does not take messages",
+    "consent_revoked": "the receiver wants no more messages",
+    "content_rejected": "the content was not taken",
+    "auth": "the credentials were not accepted",
+    "config": "the address or the sender is not set up as it should be",
+    "rate_limited": "too many requests were made",
+    "temporary": "the trouble is temporary",
+    "provider_down": "the receiver is in trouble",
+    "timeout": "no answer came in time",
+    "connection": "the connection failed",
+    "too_late": "the time for a request had run out",
+    "worker_lost": "the worker was lost",
+}
+
+_OUTCOMES: Final[Mapping[str, str]] = {
+    "rejected": "the receiver refused it for good",
+    "refused": "the receiver refused it for now",
+    "not_sent": "nothing left this machine",
+    "unknown": "nobody knows whether it was accepted",
+}
+
+_NEXT: Final[Mapping[str, str]] = {
+    "ready": "a worker will claim it",
+    "leased": "a worker holds it and is about to send it",
+    "sending": "a request is under way; if its worker is lost, the outcome will be found out after the lease",
+    "waiting": "it will be tried again",
+    "uncertain": "it will be reconciled",
+    "held": "an operator must decide",
+    "folded": "it shares the fate of its summary",
+}
+
+
+def next_action(status: str) -> str:
+    """What happens next to a delivery in that state; "nothing" if it is final."""
+    return _NEXT.get(status, "nothing")
+
+
+def explain_reason(reason: str | None) -> str:
+    """The sentence behind a reason code; the code itself where it is made of others' words."""
+    if not reason:
+        return "no reason is on record"
+    if reason in REASONS:
+        return REASONS[reason]
+    in_doubt = reason.endswith("_in_doubt")
+    plain = reason.removesuffix("_in_doubt")
+    for outcome, words in _OUTCOMES.items():
+        failure = plain.removeprefix(f"{outcome}_")
+        if plain != failure and failure in _FAILURES:
+            doubt = ", while an earlier attempt may have been accepted" if in_doubt else ""
+            return f"{words}: {_FAILURES[failure]}{doubt}"
+    return reason.replace("_", " ")
+
+
+def explain_delivery(shown: Mapping[str, Any]) -> str:
+    """One paragraph about a delivery, from what `show` shows of it."""
+    sentences = [
+        f"Delivery {shown['id']} of reminder {shown['reminder']} ({shown['channel']}) was due at {shown['due_at']}.",
+        _standing(shown),
+        *_attempts(shown["attempts"]),
+        *_doubt(shown),
+        _outlook(shown),
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def explain_reminder(shown: Mapping[str, Any]) -> str:
+    """One paragraph about a reminder, from what `show` shows of it."""
+    head = f"Reminder {shown['idempotency_key']} of account {shown['account']} is {shown['status']}."
+    deliveries = [
+        f"Its {row['channel']} delivery {row['id']} is {row['status']}, because {explain_reason(row['reason'])}."
+        if row["reason"]
+        else f"Its {row['channel']} delivery {row['id']} is {row['status']}."
+        for row in shown["deliveries"]
+    ]
+    due = f"It is next due at {shown['next_due_at']}." if shown["next_due_at"] else "No further occurrence is planned."
+    return " ".join([head, *deliveries, due])
+
+
+def _standing(shown: Mapping[str, Any]) -> str:
+    status, reason = shown["status"], shown["reason"]
+    if not reason:
+        return f"It is {status}."
+    return f"It is {status}, because {explain_reason(reason)}."
+
+
+def _attempts(attempts: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not attempts:
+        return ["No request was made."]
+    count = "One request was" if len(attempts) == 1 else f"{len(attempts)} requests were"
+    outcomes = ", then ".join(_attempt(attempt) for attempt in attempts)
+    return [f"{count} made: {outcomes}."]
+
+
+def _attempt(attempt: Mapping[str, Any]) -> str:
+    outcome = (attempt["outcome"] or "no answer yet").replace("_", " ")
+    why = attempt["class"] or (attempt["http_status"] and str(attempt["http_status"]))
+    return f"{outcome} ({why.replace('_', ' ')})" if why and outcome != "accepted" else outcome
+
+
+def _doubt(shown: Mapping[str, Any]) -> list[str]:
+    unknown = sum(attempt["outcome"] == "unknown" for attempt in shown["attempts"])
+    if not unknown:
+        return []
+    if shown["status"] == "sent":
+        return ["The doubt about the earlier attempt was settled by a repeat under the same key."]
+    return ["An attempt may have been accepted, so it is not sent again unless the receiver drops repeats."]
+
+
+def _outlook(shown: Mapping[str, Any]) -> str:
+    action, moment = shown["next_action"], shown["next_at"]
+    if action == "nothing":
+        return "It is final: nothing more will happen."
+    when = f" at {moment}" if moment else ""
+    return f"Next: {action}{when}, no later than its deadline at {shown['deadline_at']}."

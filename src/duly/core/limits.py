@@ -1,0 +1,26 @@
+"""The limits of delivery, each with its unit in its name. Configuration may change them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+__all__ = ["LEASE_MARGIN_SECONDS", "Limits"]
+
+#: A lease must outlast the longest provider timeout by this much.
+LEASE_MARGIN_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How often and how long a delivery is tried."""
+
+    attempts_max: int = 20
+    backoff_first_seconds: float = 1.0
+    backoff_ceiling_seconds: float = 900.0
+    retry_after_ceiling_seconds: float = 3600.0
+    circuit_first_seconds: float = 5.0
+    pause_look_seconds: float = 60.0
+    busy_endpoint_seconds: float = 1.0
+    key_window_margin: timedelta = timedelta(minutes=1)

@@ -1,0 +1,29 @@
+"""Upkeep: every open row has somebody who moves it on, also where no worker holds it.
+
+Three duties, each a bounded statement that may be run by any number of processes at once: *promote*
+what has waited long enough, *take back* leases that have ended, and *sweep* what passed its deadline
+while nobody claimed it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from duly.ports import Store
+
+__all__ = ["keep_up"]
+
+UPKEEP_BATCH_ROWS: Final = 1_000
+
+
+async def keep_up(store: Store, actor: str) -> Counter[str]:
+    """Do each duty once; returns how many rows each moved, by the state they went to."""
+    promoted = await store.promote(UPKEEP_BATCH_ROWS)
+    taken = await store.take_back(UPKEEP_BATCH_ROWS, actor)
+    swept = await store.sweep(UPKEEP_BATCH_ROWS, actor)
+    return Counter(
+        ready=promoted + taken.ready,
+        uncertain=taken.uncertain + swept.uncertain,
+        expired=swept.expired,
+    )

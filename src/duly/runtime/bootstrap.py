@@ -1,0 +1,209 @@
+"""Bootstrap: the one place that picks adapters. From a configuration to a store, or to a whole plant.
+
+Everything that can be wrong with a configuration's meaning (a secret that is not there, a template
+that does not compile, a namespace that is another installation's) is found here, before anything runs.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from duly.content import Template, TemplateSet
+from duly.core.limits import Limits
+from duly.core.model import OnDoubt
+from duly.errors import ConfigError, SchemaError
+from duly.ports import Provider, Store, Transport, Views
+from duly.runtime.clock import SystemClock, SystemDice
+from duly.runtime.config import Config, Smtp, Webhook
+from duly.runtime.worker import Plant
+
+__all__ = ["ConfiguredPolicies", "channels", "open_plant", "open_store", "open_views", "templates", "worker_name"]
+
+#: Collections of the youngest generation cost most; a worker makes little garbage that is in cycles.
+GC_THRESHOLDS: Final = (50_000, 20, 50)
+
+
+class ConfiguredPolicies:
+    """ports.Policies from the configuration."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def on_doubt(self, account: str) -> OnDoubt:
+        """The account's policy for the last rung: hold unless it chose otherwise."""
+        chosen = self._config.accounts.get(account)
+        return chosen.on_doubt if chosen else OnDoubt.HOLD
+
+
+def worker_name() -> str:
+    """A name for this incarnation: never used twice, whatever the host or the process id."""
+    return f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+def channels(config: Config) -> dict[str, str]:
+    """The provider's name for each channel."""
+    return {str(provider.channel): name for name, provider in config.providers.items()}
+
+
+def templates(config: Config) -> TemplateSet:
+    """The compiled templates. Raises ConfigError, naming template and line."""
+    return TemplateSet(
+        {name: Template(name, one.subject, one.text, one.html) for name, one in config.templates.items()}
+    )
+
+
+@asynccontextmanager
+async def open_store(config: Config) -> AsyncIterator[Store]:
+    """The ledger, with its schema and namespace checked."""
+    store = await _open(config)
+    try:
+        await _check_namespace(store, config)
+        yield store
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def open_views(config: Config) -> AsyncIterator[Views]:
+    """The read-only views of the ledger."""
+    async with open_store(config) as store:
+        yield store.views()  # type: ignore[attr-defined]
+
+
+@asynccontextmanager
+async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIterator[Plant]:
+    """Everything that a worker runs on."""
+    if not config.providers:
+        raise ConfigError("no provider is configured: add a [providers.NAME] table to duly.toml")
+    clock = SystemClock()
+    providers = {name: _provider(name, one, config) for name, one in config.providers.items()}
+    compiled = templates(config)
+    async with open_store(config) as store:
+        transports = {name: _transport(one, clock) for name, one in config.providers.items()}
+        if freeze_garbage:
+            gc.freeze()
+            gc.set_threshold(*GC_THRESHOLDS)
+        yield Plant(
+            store=store,
+            namespace=await store.namespace(),
+            providers=providers,
+            transports=transports,
+            limits={name: Limits(attempts_max=one.max_attempts) for name, one in config.providers.items()},
+            templates=compiled,
+            policies=ConfiguredPolicies(config),
+            clock=clock,
+            dice=SystemDice(),
+            lease_seconds=config.lease_seconds,
+        )
+
+
+async def _open(config: Config) -> Any:
+    """Adapters are imported only where they are used: a driver that is not installed is not needed."""
+    if config.database.dialect == "sqlite":
+        from duly.stores.sqlite import SqliteStore
+
+        assert config.database.path is not None, "an SQLite database has a path"
+        return await SqliteStore.open(str(config.database.path))
+    try:
+        from duly.stores.postgres import PostgresStore
+    except ImportError:
+        raise ConfigError("PostgreSQL needs its driver: pip install 'duly[postgres]'") from None
+    return await PostgresStore.open(config.database.reveal())
+
+
+async def _check_namespace(store: Store, config: Config) -> None:
+    stored = await store.namespace()
+    if config.namespace is not None and config.namespace != stored:
+        raise SchemaError(
+            "namespace: this database belongs to another installation; use its own duly.toml, or another database"
+        )
+
+
+# --- providers -----------------------------------------------------------------------------------
+
+
+def _provider(name: str, one: Webhook | Smtp, config: Config) -> Provider:
+    return _webhook(name, one, config) if isinstance(one, Webhook) else _smtp(name, one)
+
+
+def _webhook(name: str, one: Webhook, config: Config) -> Provider:
+    from duly.providers.webhook import WebhookProvider
+
+    return WebhookProvider(
+        name,
+        [_signing_key(secret) for secret in one.secrets],
+        timeout_seconds=one.timeout_seconds,
+        rate_per_second=one.rate_per_second,
+        deduplicates=one.deduplicates,
+        key_window=one.key_window,
+        endpoints=_endpoints(config),
+    )
+
+
+def _endpoints(config: Config) -> Mapping[str, Any]:
+    from duly.intake import normal_url
+    from duly.providers.webhook import Endpoint
+
+    return {
+        normal_url(one.url): Endpoint(
+            name,
+            None if one.secrets is None else [_signing_key(secret) for secret in one.secrets],
+            one.rate_per_second,
+            one.deduplicates,
+            one.key_window,
+        )
+        for name, one in config.endpoints.items()
+    }
+
+
+def _signing_key(secret: Any) -> Any:
+    from duly.providers.standard_webhooks import parse_secret
+
+    return parse_secret(secret.reveal(), secret.key)
+
+
+def _smtp(name: str, one: Smtp) -> Provider:
+    from duly.providers.smtp import SmtpProvider
+
+    return SmtpProvider(name, one.sender, timeout_seconds=one.timeout_seconds, rate_per_second=one.rate_per_second)
+
+
+# --- transports ----------------------------------------------------------------------------------
+
+
+def _transport(one: Webhook | Smtp, clock: SystemClock) -> Transport:
+    return _http(one, clock) if isinstance(one, Webhook) else _mail(one, clock)
+
+
+def _http(one: Webhook, clock: SystemClock) -> Transport:
+    from duly.transports.http import HttpTransport
+
+    return HttpTransport(
+        reading=clock.reading,
+        timeout_seconds=one.timeout_seconds,
+        capacity=one.concurrency,
+        per_host=one.concurrency_per_host,
+        allow_private_networks=one.allow_private_networks,
+    )
+
+
+def _mail(one: Smtp, clock: SystemClock) -> Transport:
+    from duly.transports.smtp import SmtpTransport
+
+    server = one.server
+    return SmtpTransport(
+        reading=clock.reading,
+        host=server.host,
+        port=server.port,
+        security=server.security,
+        username=server.username,
+        password=one.password.reveal() if one.password else None,
+        timeout_seconds=one.timeout_seconds,
+        capacity=one.concurrency,
+    )

@@ -1,0 +1,84 @@
+"""What single values cannot tell: the checks between tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+from urllib.parse import urlsplit
+
+from duly.core.limits import LEASE_MARGIN_SECONDS
+from duly.runtime.config.layers import Key
+from duly.runtime.config.model import Config, Smtp
+from duly.runtime.config.values import Secret
+
+__all__ = ["conflicts", "warnings"]
+
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+
+
+def conflicts(config: Config) -> Iterator[tuple[Key, str]]:
+    """Keys that cannot stand together, and why."""
+    yield from _lease_too_short(config)
+    yield from _channel_served_twice(config)
+    yield from _endpoint_named_twice(config)
+
+
+def _lease_too_short(config: Config) -> Iterator[tuple[Key, str]]:
+    if not config.providers:
+        return
+    name, longest = max(((name, p.timeout_seconds) for name, p in config.providers.items()), key=lambda pair: pair[1])
+    needed = longest + LEASE_MARGIN_SECONDS
+    if config.lease_seconds <= needed:
+        yield (
+            ("lease_seconds",),
+            f"{config.lease_seconds:g} is too short: it must be more than {needed:g}, which is "
+            f"providers.{name}.timeout_seconds ({longest:g}) plus a margin of {LEASE_MARGIN_SECONDS:g}",
+        )
+
+
+def _channel_served_twice(config: Config) -> Iterator[tuple[Key, str]]:
+    first: dict[str, str] = {}
+    for name, provider in config.providers.items():
+        earlier = first.setdefault(provider.channel, name)
+        if earlier != name:
+            yield (
+                ("providers", name),
+                f"serves channel {provider.channel}, as providers.{earlier} does; "
+                "this version takes one provider for each channel, so remove one of them",
+            )
+
+
+def _endpoint_named_twice(config: Config) -> Iterator[tuple[Key, str]]:
+    first: dict[str, str] = {}
+    for name, endpoint in config.endpoints.items():
+        earlier = first.setdefault(_same(endpoint.url), name)
+        if earlier != name:
+            yield ("endpoints", name, "url"), f"the same URL as endpoints.{earlier}; an endpoint has one table"
+
+
+def _same(url: str) -> str:
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    return f"{parts.scheme}://{parts.hostname}:{port}{parts.path or '/'}?{parts.query}"
+
+
+def warnings(config: Config, secrets: Iterable[Secret], name: str) -> Iterator[str]:
+    """What works and should not stay: secrets in the file, and a password that travels in the clear."""
+    for secret in secrets:
+        if secret.literal and _in_file(config, tuple(secret.key.partition("[")[0].split("."))):
+            yield f'{name}: {secret.key}: the secret stands in the file; write "env:NAME" or "file:PATH" instead'
+    if config.database.has_password and _in_file(config, ("database",)):
+        yield f"{name}: database: a password stands in the file; set DULY_DATABASE or PGPASSWORD instead"
+    for key, provider in config.providers.items():
+        if isinstance(provider, Smtp) and _in_the_clear(provider):
+            better = "write smtp+starttls:// or smtps://"
+            yield f"{name}: providers.{key}.url: smtp:// sends the password in the clear; {better}"
+
+
+def _in_file(config: Config, key: Key) -> bool:
+    return key in config.origins and not config.origins[key].variable
+
+
+def _in_the_clear(provider: Smtp) -> bool:
+    server = provider.server
+    return provider.password is not None and server.security == "none" and server.host not in LOOPBACK

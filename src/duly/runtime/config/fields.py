@@ -1,0 +1,207 @@
+"""The types of single values: how what was written becomes what is meant, and what is refused.
+
+A validator here raises ValueError with the words that the operator will read after the key. It never quotes
+the value: it may be a secret in the wrong place.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, PlainSerializer, ValidationInfo
+
+from duly.core.model import Channel
+from duly.core.moments import parse_duration
+from duly.runtime.config.values import UNPRINTABLE, Database, EnvText, Secret, parse_database, parse_smtp
+
+__all__ = [
+    "AccountName",
+    "DatabaseField",
+    "Duration",
+    "EndpointUrl",
+    "Name",
+    "Number",
+    "Queue",
+    "SecretField",
+    "SecretsField",
+    "Sender",
+    "SmtpUrl",
+    "Switch",
+    "Whole",
+    "Zone",
+    "channel_of",
+    "did_you_mean",
+    "nearest",
+]
+
+URL_LENGTH_MAX: Final = 2_048
+NAME_LENGTH_MAX: Final = 100
+SECRETS_MAX: Final = 8  # that sign one request while they rotate
+SWITCHES: Final = {
+    "true": True,
+    "1": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
+}
+SENDER: Final = re.compile(r"(?:[^<>]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)")
+
+
+def nearest(wrong: str, known: Iterable[str]) -> str | None:
+    """The known word that this one may have been meant to be."""
+    return next(iter(difflib.get_close_matches(wrong, list(known), n=1)), None)
+
+
+def did_you_mean(word: str | None) -> str:
+    """The end of a complaint that knows better."""
+    return f'; did you mean "{word}"?' if word else ""
+
+
+# --- numbers and switches ------------------------------------------------------------------------
+
+
+def _read(kind: Callable[[str], Any], name: str) -> BeforeValidator:
+    def read(value: Any) -> Any:
+        if not isinstance(value, EnvText):
+            return value
+        try:
+            return kind(value)
+        except (ValueError, KeyError):
+            raise ValueError(f"expected {name}, got text") from None
+
+    return BeforeValidator(read)
+
+
+Number = Annotated[float, _read(float, "a number")]
+Whole = Annotated[int, _read(int, "a whole number")]
+Switch = Annotated[bool, _read(lambda text: SWITCHES[text.strip().lower()], "true or false")]
+
+
+# --- names, zones, durations ---------------------------------------------------------------------
+
+
+def _plain_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        raise ValueError("a name holds letters, digits, - and _ only")
+    return name
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable() or text != text.strip():
+        raise ValueError("a name holds no control characters, and no blanks around it")
+    return text
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"no such time zone{did_you_mean(nearest(name, available_timezones()))}") from None
+    return name
+
+
+def _duration(value: Any) -> Any:
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+def channel_of(channel: Channel) -> BeforeValidator:
+    """The channel of a kind, which has only one."""
+
+    def fit(value: Any) -> Channel:
+        if value != channel:
+            raise ValueError(f'this kind delivers on channel "{channel}"')
+        return channel
+
+    return BeforeValidator(fit)
+
+
+def _only_queue(text: str) -> str:
+    if text != "database":
+        raise ValueError('only "database" is in this version of Duly; brokers are not in it yet')
+    return text
+
+
+Name = Annotated[str, Field(max_length=NAME_LENGTH_MAX), AfterValidator(_plain_name)]
+AccountName = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX), AfterValidator(_printable)]
+Zone = Annotated[str, Field(max_length=NAME_LENGTH_MAX), AfterValidator(_zone)]
+Duration = Annotated[timedelta, BeforeValidator(_duration)]
+Queue = Annotated[str, AfterValidator(_only_queue)]
+
+
+# --- secrets -------------------------------------------------------------------------------------
+
+
+def _flawless(secret: Secret) -> Secret:
+    if flaw := secret.flaw():
+        raise ValueError(flaw)
+    return secret
+
+
+def _listed(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+def _shown(secrets: tuple[Secret, ...] | None) -> list[str] | str | None:
+    shown = [str(secret) for secret in secrets or ()]
+    return shown if len(shown) > 1 else next(iter(shown), None)
+
+
+SecretField = Annotated[InstanceOf[Secret], AfterValidator(_flawless), PlainSerializer(str, return_type=str)]
+SecretsField = Annotated[
+    tuple[SecretField, ...],
+    BeforeValidator(_listed),
+    Field(min_length=1, max_length=SECRETS_MAX),
+    PlainSerializer(_shown),
+]
+
+
+# --- addresses -----------------------------------------------------------------------------------
+
+
+def _database(value: Any, info: ValidationInfo) -> Any:
+    if not isinstance(value, str):
+        raise ValueError('expected text, such as "sqlite:///duly.db"')
+    context: dict[str, Path] = info.context or {}
+    return parse_database(value, context["here" if isinstance(value, EnvText) else "folder"])
+
+
+def _smtp_url(text: str) -> str:
+    parse_smtp(text)
+    return text
+
+
+def _endpoint_url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        port_is_good = parts.port != 0
+    except ValueError:
+        port_is_good = False
+    if not port_is_good or UNPRINTABLE.search(text):
+        raise ValueError("the URL cannot be read; write https://host/path")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("not a webhook URL; write https://host/path")
+    if parts.username is not None or parts.fragment:
+        raise ValueError("a webhook URL holds no credentials and no fragment (#...)")
+    return text
+
+
+def _sender(text: str) -> str:
+    if not text.isprintable() or not SENDER.fullmatch(text):
+        raise ValueError('not a sender; write "reminders@example.com" or "Name <reminders@example.com>"')
+    return text
+
+
+DatabaseField = Annotated[InstanceOf[Database], BeforeValidator(_database), PlainSerializer(str, return_type=str)]
+SmtpUrl = Annotated[str, Field(max_length=URL_LENGTH_MAX), AfterValidator(_smtp_url)]
+EndpointUrl = Annotated[str, Field(max_length=URL_LENGTH_MAX), AfterValidator(_endpoint_url)]
+Sender = Annotated[str, Field(max_length=320), AfterValidator(_sender)]

@@ -1,0 +1,128 @@
+"""Import: a stream of rows becomes reminders, batch by batch, in constant memory.
+
+While the database writes one batch, a thread reads and checks the next. Every row is decided: created,
+already there, or rejected with a reason and set aside in a file; a bad row never stops the rest. An
+import may be stopped and run again at any time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from duly.core.model import NewReminder, Scheduled
+from duly.intake import Intake, Rejection
+from duly.ports import Store
+from duly.runtime.outage import Outage
+
+__all__ = ["IMPORT_BATCH_ROWS", "Imported", "Rejects", "import_rows"]
+
+IMPORT_BATCH_ROWS: Final = 1_000
+
+_WHY: Final[Mapping[Scheduled, tuple[str, str]]] = {
+    Scheduled.CONFLICT: (
+        "idempotency_key",
+        "this key was submitted before with another body; use a new key, or the same body",
+    ),
+    Scheduled.NO_RECIPIENT: ("to.id", "nobody goes by this id in this account; give an address"),
+    Scheduled.NO_ADDRESS: ("to.id", "this recipient has no address for a channel of this reminder; give one"),
+}
+
+#: A row as it was read: its line number, and the object or why it could not be read.
+Row = tuple[int, Mapping[str, Any] | Rejection]
+
+
+class Rejects(Protocol):
+    """Where rejected rows are set aside."""
+
+    def write(self, line: int, rejection: Rejection, row: Mapping[str, Any] | None) -> None:
+        """Keep one rejected row with its reason."""
+        ...
+
+
+@dataclass(slots=True)
+class Imported:
+    """What an import did, in the words of `duly import --json`."""
+
+    rows: int = 0
+    created: int = 0
+    already: int = 0
+    rejected: int = 0
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Rows that were checked: what to schedule, with where it came from."""
+
+    read: int
+    accepted: list[NewReminder]
+    origins: list[tuple[int, Mapping[str, Any]]]
+    rejections: list[tuple[int, Rejection, Mapping[str, Any] | None]]
+
+
+async def import_rows(
+    store: Store,
+    outage: Outage,
+    intake: Intake,
+    rows: Iterator[Row],
+    rejects: Rejects,
+    progress: Callable[[Imported], None],
+) -> Imported:
+    """Schedule every row that can be; returns the counts. `progress` is called once per batch."""
+    report = Imported()
+    batch = await asyncio.to_thread(_check, intake, rows)
+    while batch.read:
+        writing = asyncio.ensure_future(_write(store, outage, batch))
+        following = await asyncio.to_thread(_check, intake, rows)
+        _record(report, batch, await writing, rejects)
+        progress(report)
+        batch = following
+    return report
+
+
+def _check(intake: Intake, rows: Iterator[Row]) -> _Batch:
+    """Read and check the next rows."""
+    batch = _Batch(0, [], [], [])
+    for line, row in rows:
+        batch.read += 1
+        if isinstance(row, Rejection):
+            batch.rejections.append((line, row, None))
+        else:
+            _accept(batch, intake, line, row)
+        if batch.read >= IMPORT_BATCH_ROWS:
+            break
+    return batch
+
+
+def _accept(batch: _Batch, intake: Intake, line: int, row: Mapping[str, Any]) -> None:
+    try:
+        reminder = intake.accept(row)
+    except Rejection as rejection:
+        batch.rejections.append((line, rejection, row))
+    else:
+        batch.accepted.append(reminder)
+        batch.origins.append((line, row))
+
+
+async def _write(store: Store, outage: Outage, batch: _Batch) -> list[Scheduled]:
+    if not batch.accepted:
+        return []
+    return await outage.until_done(lambda: store.schedule(batch.accepted))
+
+
+def _record(report: Imported, batch: _Batch, answers: list[Scheduled], rejects: Rejects) -> None:
+    """Count the answers and set rejected rows aside."""
+    report.rows += batch.read
+    for answer, (line, row) in zip(answers, batch.origins, strict=True):
+        if answer is Scheduled.CREATED:
+            report.created += 1
+        elif answer is Scheduled.ALREADY:
+            report.already += 1
+        else:
+            field, reason = _WHY[answer]
+            batch.rejections.append((line, Rejection(reason, field), row))
+    report.rejected += len(batch.rejections)
+    for line, rejection, origin in sorted(batch.rejections, key=lambda item: item[0]):
+        rejects.write(line, rejection, origin)

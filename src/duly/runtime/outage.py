@@ -1,0 +1,85 @@
+"""A database that goes away is waited for, with back-off and one log line per change.
+
+Two users share one `Outage`: loops that start over after a pause (claim, tick, upkeep hold nothing in
+their hands), and `PatientStore`, which repeats the calls whose argument must not be lost: outcomes,
+decisions, and rows given back. Those calls are repeatable by contract, so a commit whose reply was
+lost is harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar, cast
+
+from duly.core.model import Decision, Settlement, Signal
+from duly.errors import DulyError, StoreUnavailable
+from duly.ports import Clock, Dice, Settled, Store
+from duly.runtime.telemetry import Telemetry
+
+__all__ = ["Outage", "patient"]
+
+T = TypeVar("T")
+PAUSE_FIRST_SECONDS: Final = 0.1
+PAUSE_MAX_SECONDS: Final = 5.0
+
+
+class Outage:
+    """Knows whether the database is away, and how long to wait before it is asked again."""
+
+    def __init__(self, clock: Clock, dice: Dice, telemetry: Telemetry) -> None:
+        self._clock, self._dice, self._telemetry = clock, dice, telemetry
+        self._since: float | None = None
+        self._pause = PAUSE_FIRST_SECONDS
+
+    async def wait(self, error: DulyError) -> None:
+        """Note that the database did not answer, and pause."""
+        if self._since is None:
+            self._since = self._clock.reading()
+            self._telemetry.database_away(str(error))
+        pause = self._pause * (0.5 + self._dice.roll() / 2)
+        self._pause = min(self._pause * 2, PAUSE_MAX_SECONDS)
+        await self._clock.sleep(pause)
+
+    def over(self) -> None:
+        """Note that the database answered."""
+        if self._since is not None:
+            self._telemetry.database_back(self._clock.reading() - self._since)
+            self._since, self._pause = None, PAUSE_FIRST_SECONDS
+
+    async def until_done(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Repeat a repeatable call until the database has answered it."""
+        while True:
+            try:
+                result = await call()
+            except StoreUnavailable as error:
+                await self.wait(error)
+            else:
+                self.over()
+                return result
+
+
+class PatientStore:
+    """A Store whose outcomes, decisions and returns are repeated until they are durable."""
+
+    def __init__(self, store: Store, outage: Outage) -> None:
+        self._store, self._outage = store, outage
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    async def settle(self, provider: str, rows: Sequence[Settlement], signals: Sequence[Signal]) -> Settled:
+        """See Store.settle."""
+        return await self._outage.until_done(lambda: self._store.settle(provider, rows, signals))
+
+    async def decide(self, actor: str, decisions: Sequence[Decision]) -> frozenset[bytes]:
+        """See Store.decide."""
+        return await self._outage.until_done(lambda: self._store.decide(actor, decisions))
+
+    async def abandon(self, worker: str, rows: Sequence[tuple[bytes, int]]) -> None:
+        """See Store.abandon."""
+        await self._outage.until_done(lambda: self._store.abandon(worker, rows))
+
+
+def patient(store: Store, outage: Outage) -> Store:
+    """The same store, patient where patience is owed."""
+    return cast("Store", PatientStore(store, outage))

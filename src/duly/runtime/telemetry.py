@@ -1,0 +1,62 @@
+"""What a process says about itself: one typed event per thing worth telling, and one place that logs it.
+
+Lines go to standard error, as text on a terminal and as JSON elsewhere. They carry ids and counts,
+never addresses, message bodies, amounts or secrets.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+import structlog
+
+__all__ = ["Telemetry", "configure"]
+
+
+def configure(*, debug: bool = False) -> None:
+    """Set up logging for this process."""
+    renderer: Any = (
+        structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer(sort_keys=True)
+    )
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if debug else logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+class Telemetry:
+    """The events of a worker."""
+
+    def __init__(self, worker: str) -> None:
+        self._log = structlog.get_logger().bind(worker=worker)
+
+    def started(self, providers: list[str]) -> None:
+        """The worker has begun to claim."""
+        self._log.info("worker_started", providers=providers)
+
+    def draining(self) -> None:
+        """No more claims; sends under way are finished and recorded."""
+        self._log.info("worker_draining")
+
+    def stopped(self, tally: dict[str, int]) -> None:
+        """The worker has left nothing of its own behind."""
+        self._log.info("worker_stopped", **tally)
+
+    def database_away(self, why: str) -> None:
+        """The database does not answer; the worker waits."""
+        self._log.warning("database_away", why=why)
+
+    def database_back(self, seconds: float) -> None:
+        """The database answers again."""
+        self._log.warning("database_back", away_seconds=round(seconds, 1))
+
+    def loop_failed(self, loop: str, error: BaseException) -> None:
+        """A bug: a loop of the worker raised what it should not."""
+        self._log.error("loop_failed", loop=loop, error=type(error).__name__, exc_info=error)

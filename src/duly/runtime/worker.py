@@ -1,0 +1,254 @@
+"""The worker: the loops around the flows, and how they come to an end.
+
+For each provider one loop sends and one settles; beside them upkeep, reconcile and, in `duly up`, tick
+run at their own pace. Every loop survives a database that goes away. A stop drains: no more claims,
+what is claimed and not begun is given back, what is under way is finished and recorded, and only then
+does the worker leave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from duly.core.limits import Limits
+from duly.errors import StoreError, StoreUnavailable
+from duly.flows.claim import Cursors, claim
+from duly.flows.deliver import Lease, Route, give_back, send_some, settle_some
+from duly.flows.reconcile import reconcile
+from duly.flows.tick import tick
+from duly.flows.upkeep import UPKEEP_BATCH_ROWS, keep_up
+from duly.ports import Clock, Dice, Policies, Provider, Store, Templates, Transport
+from duly.runtime.ahead import ClaimAhead
+from duly.runtime.outage import Outage, patient
+from duly.runtime.telemetry import Telemetry
+
+__all__ = ["TALLY_WORDS", "Plant", "Worker"]
+
+TALLY_WORDS: Final = (
+    "claimed",
+    "sent",
+    "retried",
+    "uncertain",
+    "held",
+    "unconfirmed",
+    "expired",
+    "suppressed",
+    "cancelled",
+    "rejected",
+    "dead",
+    "duplicates_suppressed",
+)
+LOOK_SECONDS: Final = 0.2
+TICK_SECONDS: Final = 1.0
+WAIT_FOR_WORK_SECONDS: Final = 0.25
+FAILED_LOOP_PAUSE_SECONDS: Final = 1.0
+DRAIN_MARGIN_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plant:
+    """What bootstrap has built: the adapters that a worker runs on."""
+
+    store: Store
+    namespace: str
+    providers: Mapping[str, Provider]
+    transports: Mapping[str, Transport]
+    limits: Mapping[str, Limits]
+    templates: Templates
+    policies: Policies
+    clock: Clock
+    dice: Dice
+    lease_seconds: float
+
+
+class Worker:
+    """One process's share of the work."""
+
+    def __init__(self, plant: Plant, name: str, *, ticks: bool = False) -> None:
+        self.name = name
+        self.tally: Counter[str] = Counter()
+        self.ticked: Counter[str] = Counter()
+        self._plant, self._ticks = plant, ticks
+        self._telemetry = Telemetry(name)
+        self._outage = Outage(plant.clock, plant.dice, self._telemetry)
+        self._store = patient(plant.store, self._outage)
+        self._routes = [self._route(provider) for provider in plant.providers.values()]
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Ask for a drain. Returns at once."""
+        if not self._stopping.is_set():
+            self._telemetry.draining()
+            self._stopping.set()
+
+    async def run(self, *, idle_after: float | None = None) -> dict[str, int]:
+        """Work until stopped or, with `idle_after`, until no step is due within so many seconds."""
+        self._telemetry.started([route.provider.name for route in self._routes])
+        await self._outage.until_done(lambda: self._plant.store.probe_circuits(list(self._plant.providers)))
+        senders, others = self._senders(), self._others()
+        if idle_after is not None:
+            others.append(asyncio.ensure_future(self._leave_when_idle(idle_after)))
+        await self._stopping.wait()
+        await self._drain(senders)
+        await _cancel(others)
+        self._telemetry.stopped(self.counts())
+        return self.counts()
+
+    def counts(self) -> dict[str, int]:
+        """The tally, in the words of `duly work --json`."""
+        return {word: self.tally[word] for word in TALLY_WORDS}
+
+    # --- the loops -------------------------------------------------------------------------------
+
+    def _senders(self) -> list[asyncio.Task[None]]:
+        return [
+            self._loop(f"send {route.provider.name}", partial(send_some, route, WAIT_FOR_WORK_SECONDS))
+            for route in self._routes
+        ]
+
+    def _others(self) -> list[asyncio.Task[None]]:
+        loops = [
+            self._loop(
+                f"settle {route.provider.name}",
+                partial(settle_some, route, WAIT_FOR_WORK_SECONDS),
+                outlives_stop=True,
+            )
+            for route in self._routes
+        ]
+        loops.append(self._loop("upkeep", self._keep_up, pause=LOOK_SECONDS))
+        loops.append(self._loop("reconcile", self._reconcile, pause=LOOK_SECONDS))
+        if self._ticks:
+            loops.append(self._loop("tick", self._tick, pause=TICK_SECONDS))
+        return loops
+
+    def _loop(
+        self,
+        name: str,
+        step: Callable[[], Awaitable[int]],
+        *,
+        pause: float = 0.0,
+        outlives_stop: bool = False,
+    ) -> asyncio.Task[None]:
+        """Repeat a step. `pause` follows a step that found less than a full batch."""
+
+        async def repeat() -> None:
+            while outlives_stop or not self._stopping.is_set():
+                try:
+                    found = await step()
+                    self._outage.over()
+                except (StoreUnavailable, StoreError) as error:
+                    await self._outage.wait(error)
+                except Exception as error:  # noqa: BLE001 - a loop must outlive its bugs, and tell them
+                    self._telemetry.loop_failed(name, error)
+                    await self._plant.clock.sleep(FAILED_LOOP_PAUSE_SECONDS)
+                else:
+                    if pause and found < UPKEEP_BATCH_ROWS:
+                        await self._pause(pause)
+
+        return asyncio.ensure_future(repeat())
+
+    async def _pause(self, seconds: float) -> None:
+        """Sleep, but not through a stop."""
+        try:
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        except TimeoutError:
+            return
+        await self._plant.clock.sleep(seconds)
+
+    async def _keep_up(self) -> int:
+        moved = await keep_up(self._store, self.name)
+        self.tally.update({word: moved[word] for word in ("uncertain", "expired")})
+        return max(moved.values())
+
+    async def _reconcile(self) -> int:
+        moved = await reconcile(
+            self._store,
+            self._plant.providers,
+            self._plant.limits,
+            self._plant.policies,
+            self._plant.dice,
+            self.name,
+        )
+        self.tally.update({word: count for word, count in moved.items() if word in TALLY_WORDS})
+        return sum(moved.values())
+
+    async def _tick(self) -> int:
+        channels = {provider.channel: name for name, provider in self._plant.providers.items()}
+        ticked = await tick(self._store, self._plant.namespace, channels)
+        self.ticked.update(due=ticked.due, created=ticked.created, already=ticked.already)
+        return UPKEEP_BATCH_ROWS if ticked.remaining else 0
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    async def _leave_when_idle(self, patience: float) -> None:
+        """Stop once nothing is under way and no row's next step is due within `patience` seconds.
+
+        Seen twice in a row: a batch that was just claimed ahead is in nobody's hands for a moment.
+        """
+        seen = 0
+        while seen < 2:
+            await self._plant.clock.sleep(LOOK_SECONDS)
+            seen = seen + 1 if await self._is_idle(patience) else 0
+        self._stopping.set()
+
+    async def _is_idle(self, patience: float) -> bool:
+        if any(not route.idle for route in self._routes):
+            return False
+        providers = list(self._plant.providers)
+        step = await self._outage.until_done(lambda: self._plant.store.next_step(providers))
+        return step is None or step > patience
+
+    async def _drain(self, senders: Sequence[asyncio.Task[None]]) -> None:
+        """Give back what has not begun; wait for the rest as long as it may take, then cut it."""
+        await asyncio.gather(*senders)
+        for route in self._routes:
+            await self._give_back_all(route)
+        await self._wait_for_flights(max(r.provider.timeout_seconds for r in self._routes) + DRAIN_MARGIN_SECONDS)
+        for route in self._routes:
+            await route.transport.close()
+        await self._wait_for_flights(DRAIN_MARGIN_SECONDS)
+
+    async def _give_back_all(self, route: Route) -> None:
+        claims = route.claims
+        batch = await claims.close() if isinstance(claims, ClaimAhead) else None
+        ahead = [Lease(row, batch.asked_at, batch.now) for row in batch.rows] if batch else []
+        await give_back(route, [*route.held_back, *ahead])
+        route.held_back.clear()
+
+    async def _wait_for_flights(self, seconds: float) -> None:
+        ends = self._plant.clock.reading() + seconds
+        while any(route.flights for route in self._routes) and self._plant.clock.reading() < ends:
+            await self._plant.clock.sleep(0.02)
+
+    # --- parts -----------------------------------------------------------------------------------
+
+    def _route(self, provider: Provider) -> Route:
+        plant, cursors = self._plant, Cursors()
+        return Route(
+            provider=provider,
+            transport=plant.transports[provider.name],
+            templates=plant.templates,
+            claims=ClaimAhead(
+                lambda limit: claim(
+                    plant.store, plant.clock, cursors, provider.name, limit, self.name, plant.lease_seconds
+                )
+            ),
+            store=self._store,
+            clock=plant.clock,
+            dice=plant.dice,
+            worker=self.name,
+            lease_seconds=plant.lease_seconds,
+            limits=plant.limits[provider.name],
+            tally=self.tally,
+        )
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,129 @@
+"""Explaining: one paragraph that adds no facts, and a sentence for every reason code that the rules give."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import duly.core
+from duly.core.explain import REASONS, explain_delivery, explain_reason, explain_reminder, next_action
+from duly.core.states import OPEN, State
+
+
+def attempt(outcome: str | None, failure: str | None = None, http_status: int | None = None) -> dict[str, Any]:
+    return {"outcome": outcome, "class": failure, "http_status": http_status}
+
+
+def delivery(**changes: Any) -> dict[str, Any]:
+    """A delivery as `show` shows it."""
+    shown = {
+        "id": "d1",
+        "reminder": "inspection-1",
+        "channel": "webhook",
+        "due_at": "2026-12-01T09:00:00Z",
+        "deadline_at": "2026-12-01T17:00:00Z",
+        "status": "sent",
+        "reason": "accepted",
+        "next_action": "nothing",
+        "next_at": None,
+        "attempts": [attempt("accepted", None, 200)],
+    }
+    return {**shown, **changes}
+
+
+def test_a_sent_delivery() -> None:
+    """Sent, why, by how many requests, and that it is over."""
+    assert explain_delivery(delivery()) == (
+        "Delivery d1 of reminder inspection-1 (webhook) was due at 2026-12-01T09:00:00Z. "
+        "It is sent, because the provider accepted it. One request was made: accepted. "
+        "It is final: nothing more will happen."
+    )
+
+
+def test_a_delivery_whose_doubt_was_settled() -> None:
+    """An unknown attempt before the accepted one is told."""
+    text = explain_delivery(delivery(attempts=[attempt("unknown", "timeout"), attempt("accepted")]))
+    assert "2 requests were made: unknown (timeout), then accepted." in text
+    assert "The doubt about the earlier attempt was settled" in text
+
+
+def test_a_waiting_delivery_says_when_and_what_next() -> None:
+    """The next moment and the deadline stand in the last sentence."""
+    text = explain_delivery(
+        delivery(
+            status="waiting",
+            reason="refused_rate_limited",
+            next_action="it will be tried again",
+            next_at="2026-12-01T09:00:05Z",
+            attempts=[attempt("refused", "rate_limited", 429), attempt(None)],
+        )
+    )
+    assert "because the receiver refused it for now: too many requests were made." in text
+    assert "refused (rate limited), then no answer yet." in text
+    assert text.endswith(
+        "Next: it will be tried again at 2026-12-01T09:00:05Z, no later than its deadline at 2026-12-01T17:00:00Z."
+    )
+
+
+def test_a_held_delivery_and_one_without_attempts() -> None:
+    """A hold names the doubt; a delivery that was never tried says so."""
+    held = explain_delivery(
+        delivery(
+            status="held",
+            reason="no_way_to_ask",
+            next_action="an operator must decide",
+            attempts=[attempt("unknown", None, 500)],
+        )
+    )
+    assert "An attempt may have been accepted" in held
+    assert "unknown (500)" in held
+    untried = explain_delivery(delivery(status="ready", reason=None, next_action="a worker will claim it", attempts=[]))
+    assert "It is ready. No request was made." in untried
+
+
+def test_a_reminder() -> None:
+    """Its state, each delivery, and what comes next."""
+    shown = {
+        "idempotency_key": "k",
+        "account": "a",
+        "status": "active",
+        "next_due_at": "2026-12-02T09:00:00Z",
+        "deliveries": [delivery(), delivery(id="d2", status="ready", reason=None)],
+    }
+    text = explain_reminder(shown)
+    assert "delivery d1 is sent, because the provider accepted it." in text
+    assert "delivery d2 is ready." in text
+    assert text.endswith("It is next due at 2026-12-02T09:00:00Z.")
+    assert explain_reminder({**shown, "next_due_at": None}).endswith("No further occurrence is planned.")
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (None, "no reason is on record"),
+        ("opted_out", "opted out"),
+        ("rejected_content_rejected_in_doubt", "refused it for good: the content was not taken, while an earlier attempt"),
+        ("not_sent_connection", "nothing left this machine: the connection failed"),
+        ("cannot_be_rendered: 'day' is undefined", "cannot be rendered: 'day' is undefined"),
+    ],
+)
+def test_a_reason_becomes_words(reason: str | None, words: str) -> None:
+    """Codes of the rules are looked up or composed; others' words are shown as they are."""
+    assert words in explain_reason(reason)
+
+
+def test_every_reason_code_in_the_rules_has_its_sentence() -> None:
+    """Codes are literals of the deciders: each must be known here, or made of an outcome and a class."""
+    folder = Path(duly.core.__file__).parent
+    text = "".join((folder / f"{name}.py").read_text() for name in ("admit", "settle", "ladder", "schedule"))
+    codes = set(re.findall(r'(?:State\.\w+|return|_end\(row, State\.\w+),? "([a-z_]+)"', text))
+    assert len(codes) > 15
+    assert codes - set(REASONS) == set()
+
+
+def test_every_open_state_has_a_next_step() -> None:
+    """Nothing is the answer for final states only."""
+    assert all((next_action(state) == "nothing") == (state not in OPEN) for state in State)
