@@ -276,6 +276,10 @@ class Store(Protocol):
         """Cancel a reminder with its open deliveries, or one delivery. Whoever commits first wins."""
         ...
 
+    def views(self) -> Views:
+        """The read-only views of the same ledger."""
+        ...
+
     async def close(self) -> None:
         """Give back the connections."""
         ...

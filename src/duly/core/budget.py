@@ -18,7 +18,17 @@ import math
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-__all__ = ["CIRCUIT_SECONDS_MAX", "PROBE_SECONDS", "Allowance", "Grant", "burst", "circuit_seconds", "grant", "refill"]
+__all__ = [
+    "BEHIND_CIRCUIT",
+    "CIRCUIT_SECONDS_MAX",
+    "PROBE_SECONDS",
+    "Allowance",
+    "Grant",
+    "burst",
+    "circuit_seconds",
+    "grant",
+    "refill",
+]
 
 #: The first interval between probes, in seconds; it doubles with each failure.
 PROBE_SECONDS: Final = 5.0
@@ -31,6 +41,8 @@ LONGEST_STEP_SECONDS: Final = 3600.0
 CIRCUIT_OPEN: Final = "circuit_open"
 RATE_LIMITED: Final = "rate_limited"
 RETRY_AFTER: Final = "retry_after"
+#: Why deliveries wait that look again as soon as their circuit closes, or may be probed.
+BEHIND_CIRCUIT: Final = (CIRCUIT_OPEN, "refused_auth", "refused_config")
 
 
 class Allowance(NamedTuple):

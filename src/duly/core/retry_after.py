@@ -19,7 +19,7 @@ __all__ = ["parse"]
 FIELD_CHARACTERS_MAX: Final = 64
 WAIT_SECONDS_MAX: Final = 366.0 * 86_400
 #: RFC 9110, 5.6.7: a two-digit year that seems further ahead than this lies in the past.
-TWO_DIGIT_YEAR_AHEAD_MAX: Final = 50
+TWO_DIGIT_AHEAD_YEARS_MAX: Final = 50
 #: The grammar of the same section allows it; it is the first second of the next minute.
 LEAP_SECOND: Final = 60
 
@@ -86,7 +86,7 @@ def _year(digits: str, clock: tuple[int, int, int, int, int], now: datetime) -> 
     """The year; of two digits the latest that does not lie more than 50 years ahead of `now`."""
     if len(digits) == len("YYYY"):
         return int(digits)
-    farthest = (now.year + TWO_DIGIT_YEAR_AHEAD_MAX, now.month, now.day, now.hour, now.minute, now.second)
+    farthest = (now.year + TWO_DIGIT_AHEAD_YEARS_MAX, now.month, now.day, now.hour, now.minute, now.second)
     year = now.year - now.year % 100 + 100 + int(digits)
     while (year, *clock) > farthest:
         year -= 100

@@ -73,7 +73,7 @@ async def open_store(config: Config) -> AsyncIterator[Store]:
 async def open_views(config: Config) -> AsyncIterator[Views]:
     """The read-only views of the ledger."""
     async with open_store(config) as store:
-        yield store.views()  # type: ignore[attr-defined]
+        yield store.views()
 
 
 @asynccontextmanager
@@ -85,15 +85,11 @@ async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIte
     providers = {name: _provider(name, one, config) for name, one in config.providers.items()}
     compiled = templates(config)
     async with open_store(config) as store:
-        transports = {name: _transport(one, clock) for name, one in config.providers.items()}
-        if freeze_garbage:
-            gc.freeze()
-            gc.set_threshold(*GC_THRESHOLDS)
-        yield Plant(
+        plant = Plant(
             store=store,
             namespace=await store.namespace(),
             providers=providers,
-            transports=transports,
+            transports={name: _transport(one, clock) for name, one in config.providers.items()},
             limits={name: Limits(attempts_max=one.max_attempts) for name, one in config.providers.items()},
             templates=compiled,
             policies=ConfiguredPolicies(config),
@@ -101,6 +97,14 @@ async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIte
             dice=SystemDice(),
             lease_seconds=config.lease_seconds,
         )
+        if freeze_garbage:
+            gc.freeze()
+            gc.set_threshold(*GC_THRESHOLDS)
+        try:
+            yield plant
+        finally:
+            for transport in plant.transports.values():
+                await transport.close()
 
 
 async def _open(config: Config) -> Any:

@@ -14,7 +14,7 @@ file is read, so that `duly config` works where the secrets are not.
 
 from duly.runtime.config.loading import FILE_NAME, load, named_file, parse
 from duly.runtime.config.model import Account, Config, Endpoint, Provider, Smtp, Template, Webhook
-from duly.runtime.config.values import Database, Secret, SmtpServer
+from duly.runtime.config.values import Database, Secret, SmtpServer, parse_database
 
 __all__ = [
     "FILE_NAME",
@@ -31,4 +31,5 @@ __all__ = [
     "load",
     "named_file",
     "parse",
+    "parse_database",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Final
-from urllib.parse import urlsplit
 
 from duly.core.limits import LEASE_MARGIN_SECONDS
 from duly.runtime.config.layers import Key
@@ -29,10 +28,10 @@ def _lease_too_short(config: Config) -> Iterator[tuple[Key, str]]:
     name, longest = max(((name, p.timeout_seconds) for name, p in config.providers.items()), key=lambda pair: pair[1])
     needed = longest + LEASE_MARGIN_SECONDS
     if config.lease_seconds <= needed:
+        reason = f"which is providers.{name}.timeout_seconds ({longest:g}) plus a margin of {LEASE_MARGIN_SECONDS:g}"
         yield (
             ("lease_seconds",),
-            f"{config.lease_seconds:g} is too short: it must be more than {needed:g}, which is "
-            f"providers.{name}.timeout_seconds ({longest:g}) plus a margin of {LEASE_MARGIN_SECONDS:g}",
+            f"{config.lease_seconds:g} is too short: it must be more than {needed:g}, {reason}",
         )
 
 
@@ -41,25 +40,16 @@ def _channel_served_twice(config: Config) -> Iterator[tuple[Key, str]]:
     for name, provider in config.providers.items():
         earlier = first.setdefault(provider.channel, name)
         if earlier != name:
-            yield (
-                ("providers", name),
-                f"serves channel {provider.channel}, as providers.{earlier} does; "
-                "this version takes one provider for each channel, so remove one of them",
-            )
+            rule = "this version takes one provider for each channel, so remove one of them"
+            yield ("providers", name), f"serves channel {provider.channel}, as providers.{earlier} does; {rule}"
 
 
 def _endpoint_named_twice(config: Config) -> Iterator[tuple[Key, str]]:
     first: dict[str, str] = {}
     for name, endpoint in config.endpoints.items():
-        earlier = first.setdefault(_same(endpoint.url), name)
+        earlier = first.setdefault(endpoint.url, name)
         if earlier != name:
             yield ("endpoints", name, "url"), f"the same URL as endpoints.{earlier}; an endpoint has one table"
-
-
-def _same(url: str) -> str:
-    parts = urlsplit(url)
-    port = parts.port or {"http": 80, "https": 443}[parts.scheme]
-    return f"{parts.scheme}://{parts.hostname}:{port}{parts.path or '/'}?{parts.query}"
 
 
 def warnings(config: Config, secrets: Iterable[Secret], name: str) -> Iterator[str]:

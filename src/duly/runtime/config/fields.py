@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, PlainSerializer, ValidationInfo
 
 from duly.core.model import Channel
 from duly.core.moments import parse_duration
-from duly.runtime.config.values import UNPRINTABLE, Database, EnvText, Secret, parse_database, parse_smtp
+from duly.errors import InputError
+from duly.runtime.config.values import Database, EnvText, Secret, parse_database, parse_smtp
 
 __all__ = [
     "AccountName",
@@ -41,8 +40,8 @@ __all__ = [
     "nearest",
 ]
 
-URL_LENGTH_MAX: Final = 2_048
-NAME_LENGTH_MAX: Final = 100
+URL_CHARACTERS_MAX: Final = 2_048
+NAME_CHARACTERS_MAX: Final = 100
 SECRETS_MAX: Final = 8  # that sign one request while they rotate
 SWITCHES: Final = {
     "true": True,
@@ -103,11 +102,17 @@ def _printable(text: str) -> str:
 
 
 def _zone(name: str) -> str:
+    from duly.intake.zones import find  # the reader of addresses is slow to load, and seldom needed
+
+    return str(_as_value_error(find, name, ""))
+
+
+def _as_value_error(rule: Callable[..., Any], *arguments: str) -> Any:
+    """Apply a rule of the intake, so that configuration and reminders are held to the same one."""
     try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"no such time zone{did_you_mean(nearest(name, available_timezones()))}") from None
-    return name
+        return rule(*arguments)
+    except InputError as error:
+        raise ValueError(str(error)) from None
 
 
 def _duration(value: Any) -> Any:
@@ -131,9 +136,9 @@ def _only_queue(text: str) -> str:
     return text
 
 
-Name = Annotated[str, Field(max_length=NAME_LENGTH_MAX), AfterValidator(_plain_name)]
-AccountName = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX), AfterValidator(_printable)]
-Zone = Annotated[str, Field(max_length=NAME_LENGTH_MAX), AfterValidator(_zone)]
+Name = Annotated[str, Field(max_length=NAME_CHARACTERS_MAX), AfterValidator(_plain_name)]
+AccountName = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS_MAX), AfterValidator(_printable)]
+Zone = Annotated[str, AfterValidator(_zone)]
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 Queue = Annotated[str, AfterValidator(_only_queue)]
 
@@ -169,10 +174,13 @@ SecretsField = Annotated[
 
 
 def _database(value: Any, info: ValidationInfo) -> Any:
-    if not isinstance(value, str):
-        raise ValueError('expected text, such as "sqlite:///duly.db"')
-    context: dict[str, Path] = info.context or {}
-    return parse_database(value, context["here" if isinstance(value, EnvText) else "folder"])
+    folders: dict[str, Path] = info.context or {}
+    match value:
+        case EnvText():
+            return parse_database(value, folders["here"])
+        case str():
+            return parse_database(value, folders["folder"])
+    raise ValueError('expected text, such as "sqlite:///duly.db"')
 
 
 def _smtp_url(text: str) -> str:
@@ -181,18 +189,9 @@ def _smtp_url(text: str) -> str:
 
 
 def _endpoint_url(text: str) -> str:
-    try:
-        parts = urlsplit(text)
-        port_is_good = parts.port != 0
-    except ValueError:
-        port_is_good = False
-    if not port_is_good or UNPRINTABLE.search(text):
-        raise ValueError("the URL cannot be read; write https://host/path")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("not a webhook URL; write https://host/path")
-    if parts.username is not None or parts.fragment:
-        raise ValueError("a webhook URL holds no credentials and no fragment (#...)")
-    return text
+    from duly.intake import normal_url  # as above
+
+    return str(_as_value_error(normal_url, text))
 
 
 def _sender(text: str) -> str:
@@ -202,6 +201,6 @@ def _sender(text: str) -> str:
 
 
 DatabaseField = Annotated[InstanceOf[Database], BeforeValidator(_database), PlainSerializer(str, return_type=str)]
-SmtpUrl = Annotated[str, Field(max_length=URL_LENGTH_MAX), AfterValidator(_smtp_url)]
-EndpointUrl = Annotated[str, Field(max_length=URL_LENGTH_MAX), AfterValidator(_endpoint_url)]
+SmtpUrl = Annotated[str, Field(max_length=URL_CHARACTERS_MAX), AfterValidator(_smtp_url)]
+EndpointUrl = Annotated[str, AfterValidator(_endpoint_url)]  # in its normal form
 Sender = Annotated[str, Field(max_length=320), AfterValidator(_sender)]

@@ -42,13 +42,14 @@ class Layers:
     name: str  # of the file, as the operator knows it
     origins: dict[Key, Origin] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    more_problems: int = 0  # counted only: a list without end helps nobody
 
     def __post_init__(self) -> None:
-        self.origins.update((key, Origin(self.name, False)) for key in _leaves(self.table, ()))
+        self.origins.update((key, Origin(self.name, variable=False)) for key in _leaves(self.table, ()))
 
     def origin(self, key: Key) -> Origin:
         """Where a value came from; a key that nobody wrote is missed in the file."""
-        return self.origins.get(key) or Origin(self.name, False)
+        return self.origins.get(key) or Origin(self.name, variable=False)
 
 
 def _leaves(table: Mapping[str, Any], above: Key) -> Iterator[Key]:
@@ -88,7 +89,7 @@ def _lay(layers: Layers, variable: str, value: str) -> None:
         key = (*key, name)
         if name not in table:
             table[name] = {}
-            layers.origins[key] = Origin(variable, True)
+            layers.origins[key] = Origin(variable, variable=True)
         table = table[name]
         if not isinstance(table, dict):
             layers.problems.append(f"{variable}: unknown key; {'.'.join(key)} is not a table")
@@ -102,7 +103,7 @@ def _put(layers: Layers, table: dict[str, Any], key: Key, variable: str, value: 
         layers.problems.append(f"{variable}: {earlier.name} gives the same key; keep one of them")
         return
     table[key[-1]] = EnvText(value)
-    layers.origins[key] = Origin(variable, True)
+    layers.origins[key] = Origin(variable, variable=True)
 
 
 def _match(layers: Layers, variable: str, part: str, table: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from duly.errors import ConfigError
 from duly.runtime.config.checks import conflicts, warnings
 from duly.runtime.config.layers import Layers, overlay, wrap_secrets
 from duly.runtime.config.model import Config
-from duly.runtime.config.problems import complain, key_of, line, refuse
+from duly.runtime.config.problems import complain, key_of, line, refusal
 
 __all__ = ["FILE_NAME", "load", "named_file", "parse"]
 
@@ -46,16 +45,14 @@ def named_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
 def parse(text: str, file: Path | None, environ: Mapping[str, str]) -> Config:
     """Check a configuration's text. `file` gives its name and the folder that relative paths start at."""
     name = _shown(file) if file else "environment"
-    folder = Path(os.path.abspath(file)).parent if file else Path.cwd()
+    folder = file.absolute().parent if file else Path.cwd()
     layers = Layers(_toml(text, name), name)
     overlay(layers, environ)
     secrets = wrap_secrets(layers, folder, environ)
     config = _validated(layers, {"folder": folder, "here": Path.cwd()})
-    refuse(layers.problems)
-    assert config is not None, "a table that does not validate has problems"
-    config._file, config._origins = file, layers.origins
-    config._warnings = tuple(warnings(config, secrets, name))
-    return config
+    if config is None or layers.problems:
+        raise refusal(layers)
+    return config.came_from(file, layers.origins, warnings(config, secrets, name))
 
 
 # --- the file ------------------------------------------------------------------------------------
@@ -68,7 +65,7 @@ def _shown(file: Path) -> str:
 def _read(file: Path) -> str:
     name = _shown(file)
     try:
-        with open(file, "rb") as stream:
+        with file.open("rb") as stream:
             raw = stream.read(FILE_BYTES_MAX + 1)
         text = raw[:FILE_BYTES_MAX].decode("utf-8-sig")
     except FileNotFoundError:
@@ -112,7 +109,7 @@ def _validated(layers: Layers, context: dict[str, Path]) -> Config | None:
     try:
         config = Config.model_validate(layers.table, context=context)
     except ValidationError as error:
-        layers.problems.extend(complain(layers, detail) for detail in error.errors())
+        complain(layers, error.errors())
         config = _without_unknown_keys(layers, error, context)
     if config:
         layers.problems.extend(line(layers, key, text) for key, text in conflicts(config))

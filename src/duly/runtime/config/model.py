@@ -7,7 +7,7 @@ environment are text and are read as the type of their key. Checks that need mor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -39,7 +39,7 @@ __all__ = ["KINDS", "Account", "Config", "Endpoint", "Provider", "Smtp", "Templa
 
 TABLES_MAX: Final = 10_000  # endpoints, accounts, templates: each
 PROVIDERS_MAX: Final = 100
-TEMPLATE_LENGTH_MAX: Final = 1_000_000
+TEMPLATE_CHARACTERS_MAX: Final = 1_000_000
 
 
 class Table(BaseModel):
@@ -51,13 +51,15 @@ class Table(BaseModel):
 
 
 class _Provider(Table):
+    kind: str
+    channel: Channel
     timeout_seconds: Number = Field(10.0, gt=0, le=600)
     rate_per_second: Number | None = Field(None, gt=0, le=1_000_000)  # None: no limit
     max_attempts: Whole = Field(20, ge=1, le=1_000)
 
 
 class Webhook(_Provider):
-    """Posts to URLs, signed as Standard Webhooks. Rates, secrets and promises are per endpoint; these are the defaults."""
+    """Posts to URLs, signed as Standard Webhooks. An endpoint may have its own secret, rate and promise."""
 
     kind: Literal["webhook"]
     channel: Annotated[Channel, channel_of(Channel.WEBHOOK)] = Channel.WEBHOOK
@@ -122,8 +124,8 @@ class Template(Table):
     """One template, in Jinja's syntax. It is compiled at start, not here."""
 
     subject: str = Field("", max_length=1_000)
-    text: str = Field(max_length=TEMPLATE_LENGTH_MAX)
-    html: str | None = Field(None, max_length=TEMPLATE_LENGTH_MAX)
+    text: str = Field(max_length=TEMPLATE_CHARACTERS_MAX)
+    html: str | None = Field(None, max_length=TEMPLATE_CHARACTERS_MAX)
 
 
 class Config(Table):
@@ -141,6 +143,12 @@ class Config(Table):
     _file: Path | None = PrivateAttr(None)
     _origins: Mapping[Key, Origin] = PrivateAttr(default_factory=dict)
     _warnings: tuple[str, ...] = PrivateAttr(())
+
+    def came_from(self, file: Path | None, origins: Mapping[Key, Origin], warnings: Iterable[str]) -> Config:
+        """Remember what the loader knows about it."""
+        self._file, self._origins = file, origins
+        self._warnings = tuple(warnings)
+        return self
 
     @property
     def file(self) -> Path | None:

@@ -20,12 +20,13 @@ from duly.runtime.config.fields import did_you_mean, nearest
 from duly.runtime.config.layers import PREFIX, Key, Layers
 from duly.runtime.config.model import KINDS, Account, Config, Endpoint, Table, Template
 
-__all__ = ["complain", "key_of", "line", "refuse", "show_key"]
+__all__ = ["complain", "key_of", "line", "refusal", "show_key"]
 
 LINES_MAX: Final = 50
-SHOWN_NAME_MAX: Final = 60
+SHOWN_CHARACTERS_MAX: Final = 60
+UNION_TAG_PLACE: Final = 2  # providers, name, kind, key
 GROUPS: Final[dict[str, type[Table]]] = {"endpoints": Endpoint, "accounts": Account, "templates": Template}
-HINTS: Final = {
+HINTS: Final[dict[Key, str]] = {
     ("database",): 'say where the ledger is, such as "sqlite:///duly.db"',
     ("secret",): 'write "env:NAME" or "file:PATH", naming where the whsec_ secret is',
 }
@@ -55,13 +56,11 @@ WORDS: Final = {
 }
 
 
-def refuse(problems: Sequence[str]) -> None:
-    """Raise ConfigError with all the problems, if there are any."""
-    if problems:
-        lines = list(problems[:LINES_MAX])
-        if len(problems) > LINES_MAX:
-            lines.append(f"and {len(problems) - LINES_MAX} more")
-        raise ConfigError("\n".join(lines))
+def refusal(layers: Layers) -> ConfigError:
+    """The error that says what is wrong, one line each, up to a limit."""
+    lines = layers.problems[:LINES_MAX]
+    more = len(layers.problems) - len(lines) + layers.more_problems
+    return ConfigError("\n".join([*lines, f"and {more} more"] if more else lines))
 
 
 def line(layers: Layers, key: Key, text: str) -> str:
@@ -76,7 +75,7 @@ def show_key(key: Sequence[str]) -> str:
 
 
 def _quoted(part: str) -> str:
-    return json.dumps(part if len(part) <= SHOWN_NAME_MAX else part[:SHOWN_NAME_MAX] + "...")
+    return json.dumps(part if len(part) <= SHOWN_CHARACTERS_MAX else part[:SHOWN_CHARACTERS_MAX] + "...")
 
 
 def key_of(error: ErrorDetails) -> Key:
@@ -84,13 +83,18 @@ def key_of(error: ErrorDetails) -> Key:
     parts = [str(part) for part in error["loc"] if not isinstance(part, int)]
     if parts[-1:] == ["[key]"]:
         parts.pop()
-    if parts[:1] == ["providers"] and len(parts) > 2:
-        del parts[2]
+    if parts[:1] == ["providers"]:
+        del parts[UNION_TAG_PLACE : UNION_TAG_PLACE + 1]
     return (*parts, "kind") if error["type"].startswith("union_tag") else tuple(parts)
 
 
-def complain(layers: Layers, error: ErrorDetails) -> str:
-    """The line for one of pydantic's errors."""
+def complain(layers: Layers, errors: Sequence[ErrorDetails]) -> None:
+    """Add a line for each of pydantic's errors."""
+    layers.problems.extend(_line(layers, error) for error in errors[:LINES_MAX])
+    layers.more_problems += len(errors[LINES_MAX:])
+
+
+def _line(layers: Layers, error: ErrorDetails) -> str:
     key = key_of(error)
     if error["type"] == "extra_forbidden":
         return line(layers, key, f"unknown key{_nearest(layers, key)}")
@@ -106,7 +110,8 @@ def _words(key: Key, error: ErrorDetails) -> str:
             return f"missing; one of {', '.join(sorted(KINDS))}"
         case "union_tag_invalid":
             tag = str(error.get("ctx", {}).get("tag", ""))
-            return f"not a kind of this version, which has {' and '.join(sorted(KINDS))}{did_you_mean(nearest(tag, KINDS))}"
+            better = did_you_mean(nearest(tag, KINDS))
+            return f"not a kind of this version, which has {' and '.join(sorted(KINDS))}{better}"
         case kind if kind in WORDS:
             return WORDS[kind].format(**error.get("ctx", {}), got=_type_name(error["input"]))
     return error["msg"][:1].lower() + error["msg"][1:]

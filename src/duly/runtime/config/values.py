@@ -7,7 +7,6 @@ URL that is read differently here than by the driver would be masked in the wron
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -91,7 +90,7 @@ class Secret:
 
     def _from_file(self) -> str:
         try:
-            with open(self.folder / Path(self.reference[5:]).expanduser(), "rb") as file:
+            with (self.folder / Path(self.reference[5:]).expanduser()).open("rb") as file:
                 raw = file.read(SECRET_BYTES_MAX + 1)
             text = raw.decode("utf-8").rstrip("\r\n")
         except (OSError, RuntimeError) as error:
@@ -157,7 +156,7 @@ def _sqlite(rest: str, folder: Path) -> Database:
         raise ValueError('name a file, as in "sqlite:///duly.db": reminders must outlive the program')
     if "?" in name or "#" in name:
         raise ValueError("an SQLite URL takes no options after the file's name")
-    path = Path(os.path.abspath(folder / name))
+    path = (folder / name).absolute()
     return Database("sqlite", f"sqlite:///{path}", path, f"sqlite:///{path}")
 
 

@@ -42,6 +42,7 @@ create table reminder (
   body_hash bytea not null,
   recipient_id uuid not null,
   inline boolean not null,
+  addresses jsonb not null default '{}',     -- normalised inline addresses by channel; empty where "to" is an id alone
   channels text[] not null,
   template text not null,
   data jsonb not null,

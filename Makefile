@@ -1,0 +1,61 @@
+# Every door of the project. `make` alone lists them.
+#
+# What a door needs is installed into .venv by the rule below, once, and again when pyproject.toml changes.
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+PYTHONS ?= python3 python3.13 python3.12 python3.11
+
+EXTRAS_demo := fast
+EXTRAS_test := postgres,fast,test
+EXTRAS_check := postgres,fast,test,check
+EXTRAS_bench := postgres,fast,bench
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test heavy check fix bench docs clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.has-demo ## see the whole path work, on a throw-away database, with nothing to set up
+	@$(VENV)/bin/duly demo
+
+test: $(VENV)/.has-test ## run every test, on SQLite and on a real PostgreSQL; core and flows need full branch coverage
+	@$(PYTHON) -m pytest --cov --cov-report=
+	@echo "Coverage of every room, for your information:"
+	@$(PYTHON) -m coverage report --skip-covered
+	@echo "Coverage of core and flows, which must be whole:"
+	@$(PYTHON) -m coverage report --include='src/duly/core/*,src/duly/flows/*' --skip-covered --show-missing --fail-under=100
+
+heavy: $(VENV)/.has-test ## run the tests that take longer than ten seconds each
+	@$(PYTHON) -m pytest -m heavy
+
+check: $(VENV)/.has-check ## ruff, mypy, import rules and the tests that keep the house tidy
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m mypy
+	@$(VENV)/bin/lint-imports --no-logo
+	@$(PYTHON) -m pytest --quiet tests/tidy tests/test_imports.py
+
+fix: $(VENV)/.has-check ## let ruff mend and format what it can
+	@$(PYTHON) -m ruff check --fix .
+	@$(PYTHON) -m ruff format .
+
+bench: $(VENV)/.has-bench ## measure; make bench ARGS="--help" lists what can be chosen
+	@$(PYTHON) -m bench $(ARGS)
+
+docs: $(VENV)/.has-demo ## write the generated pages again
+	@for page in tools/*_page.py; do $(PYTHON) "$$page" || exit 1; done
+
+clean: ## remove caches and build results; the virtual environment stays
+	@rm -rf .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist
+	@find . -name .git -prune -o -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+$(VENV)/.has-%: pyproject.toml $(VENV)/.made
+	@echo "Installing duly[$(EXTRAS_$*)] into $(VENV)"
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS_$*)]'
+	@touch $@
+
+$(VENV)/.made:
+	@tools/make_venv.sh $(VENV) $(PYTHONS)
+	@touch $@

@@ -1,0 +1,1 @@
+"""One module for each command (or group of commands). Each has `register(app)`."""

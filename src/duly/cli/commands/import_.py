@@ -1,0 +1,75 @@
+"""`duly import FILE`: a stream of reminders, JSONL or CSV, into the ledger. Safe to run again."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from duly.cli.surface import Surface, command
+
+if TYPE_CHECKING:
+    from duly.runtime.config import Config
+    from duly.runtime.importing import Imported
+
+__all__ = ["register"]
+
+FORMATS = ("jsonl", "csv")
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="JSONL or CSV; - reads standard input.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 if any row was rejected.")]
+Format = Annotated[str | None, typer.Option("--format", metavar="jsonl|csv", help="Instead of the name's ending.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @command(app, "import")
+    def import_(surface: Surface, file: File, strict: Strict = False, file_format: Format = None) -> None:
+        """Take reminders from a file. Bad rows go to FILE.rejected.jsonl, with the reason."""
+        from duly.errors import InputError
+
+        if file_format not in (None, *FORMATS):
+            raise InputError(f"--format: {file_format!r} is not one of {', '.join(FORMATS)}")
+        report, where = asyncio.run(_import(surface, surface.config(), file, file_format))
+        document = {
+            "rows": report.rows,
+            "created": report.created,
+            "already": report.already,
+            "rejected": report.rejected,
+        }
+        surface.result(document, _text(document, where))
+        if strict and report.rejected:
+            raise typer.Exit(1)
+
+
+async def _import(surface: Surface, config: Config, file: str, file_format: str | None) -> tuple[Imported, str]:
+    from duly.intake import Intake, RejectedFile, open_rows
+    from duly.runtime.bootstrap import channels, open_store, templates
+    from duly.runtime.clock import SystemClock, SystemDice
+    from duly.runtime.importing import import_rows
+    from duly.runtime.outage import Outage
+    from duly.runtime.telemetry import Telemetry
+
+    compiled = templates(config)
+    outage = Outage(SystemClock(), SystemDice(), Telemetry("import"))
+    with open_rows(file, file_format) as rows:
+        async with open_store(config) as store:
+            zones = {name: account.zone for name, account in config.accounts.items()}
+            intake = Intake(await store.namespace(), compiled, channels(config), zones.get)
+            with RejectedFile(file) as rejects, surface.progress("importing", rows.total_bytes) as advance:
+                seen = 0
+
+                def progress(_: Imported) -> None:
+                    nonlocal seen
+                    advance(rows.bytes_read - seen)
+                    seen = rows.bytes_read
+
+                report = await import_rows(store, outage, intake, iter(rows), rejects, progress)
+    return report, rejects.path
+
+
+def _text(document: dict[str, Any], where: str) -> str:
+    text = "{rows} rows: {created} created, {already} already there, {rejected} rejected".format(**document)
+    return f"{text}; see {where}" if document["rejected"] else text

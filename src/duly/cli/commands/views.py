@@ -1,0 +1,150 @@
+"""`duly list`, `status`, `show` and `explain`: read-only, over the views of the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from duly.cli import output
+from duly.cli.surface import Surface, command
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from duly.ports import Filters
+    from duly.runtime.config import Config
+
+__all__ = ["register"]
+
+LIST_ROWS_MAX = 10_000_000
+
+Identity = Annotated[str, typer.Argument(metavar="ID", help="Our id, or your idempotency key with --account.")]
+Account = Annotated[str | None, typer.Option("--account", help="The account.")]
+Status = Annotated[str | None, typer.Option("--status", help="One state, such as waiting or sent.")]
+ChannelName = Annotated[str | None, typer.Option("--channel", help="email, sms or webhook.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=LIST_ROWS_MAX, help="How many rows at most.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+
+    @command(app, "list")
+    def list_(
+        surface: Surface,
+        status: Status = None,
+        account: Account = None,
+        channel: ChannelName = None,
+        limit: Limit = 100,
+    ) -> None:
+        """List deliveries, newest first."""
+        from duly.ports import Filters
+
+        _check("--status", status, _states())
+        _check("--channel", channel, _channels())
+        rows = asyncio.run(_deliveries(surface.config(), Filters(status, account, channel, limit)))
+        surface.result({"deliveries": rows}, _table(rows))
+
+    @command(app)
+    def status(surface: Surface) -> None:
+        """Count deliveries by state, with the oldest age of each."""
+        found = asyncio.run(_status(surface.config()))
+        surface.result(found, _status_text(found))
+
+    @command(app)
+    def show(surface: Surface, identity: Identity, account: Account = None) -> None:
+        """Show a reminder or a delivery with its timeline."""
+        _, shown = asyncio.run(_shown(surface.config(), identity, account))
+        surface.result(shown, _show_text(shown))
+
+    @command(app)
+    def explain(surface: Surface, identity: Identity, account: Account = None) -> None:
+        """Say in one paragraph why it was, was not, or is not yet sent."""
+        from duly.core.explain import explain_delivery, explain_reminder
+
+        kind, shown = asyncio.run(_shown(surface.config(), identity, account))
+        text = explain_delivery(shown) if kind == "delivery" else explain_reminder(shown)
+        surface.result({"id": shown["id"], "explanation": text}, output.plain(text))
+
+
+def _check(option: str, value: str | None, allowed: Sequence[str]) -> None:
+    from duly.errors import InputError
+
+    if value is not None and value not in allowed:
+        raise InputError(f"{option}: {output.plain(value)[:60]} is not one of {', '.join(allowed)}")
+
+
+def _states() -> list[str]:
+    from duly.core.states import State
+
+    return [str(state) for state in State]
+
+
+def _channels() -> list[str]:
+    from duly.core.model import Channel
+
+    return [str(channel) for channel in Channel]
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+async def _deliveries(config: Config, filters: Filters) -> list[dict[str, Any]]:
+    from duly.runtime.bootstrap import open_views
+
+    async with open_views(config) as views:
+        return await views.deliveries(filters)
+
+
+async def _status(config: Config) -> dict[str, Any]:
+    from duly.runtime.bootstrap import open_views
+
+    async with open_views(config) as views:
+        return await views.status()
+
+
+async def _shown(config: Config, identity: str, account: str | None) -> tuple[str, dict[str, Any]]:
+    from duly.runtime.bootstrap import open_views
+
+    async with open_views(config) as views:
+        kind, found = await views.find(identity, account)
+        show = views.show_delivery if kind == "delivery" else views.show_reminder
+        return kind, await show(found)
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+COLUMNS = ("id", "account", "reminder", "occurrence", "channel", "status", "reason", "attempts", "due_at")
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return "no deliveries"
+    return output.columns(COLUMNS, [[row[name] for name in COLUMNS] for row in rows])
+
+
+def _status_text(found: Mapping[str, Any]) -> str:
+    rows = [(state, one["count"], _age(one["oldest_age_seconds"])) for state, one in found["states"].items()]
+    return output.columns(("state", "count", "oldest"), rows) if rows else "no deliveries yet"
+
+
+def _age(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _show_text(shown: Mapping[str, Any]) -> str:
+    """Plain fields first, then each list of the timeline as a table."""
+    fields = [(name, value) for name, value in shown.items() if not isinstance(value, list | dict)]
+    width = max(len(name) for name, _ in fields)
+    parts = ["\n".join(f"{name.ljust(width)}  {output.plain(value)}".rstrip() for name, value in fields)]
+    for name, rows in shown.items():
+        if isinstance(rows, list) and rows:
+            titles = [title for title in rows[0] if any(row[title] is not None for row in rows)]
+            parts.append(f"{name}\n{output.columns(titles, [[row[title] for title in titles] for row in rows])}")
+    return "\n\n".join(parts)

@@ -1,0 +1,74 @@
+"""How values become text: one JSON document on stdout, plain columns for people, everything else on stderr.
+
+Our own words are ASCII. What comes from outside is stripped of control characters, so that a reminder's
+data cannot move the cursor, and a character that the stream cannot take is written as an escape.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["columns", "complain", "plain", "progress", "soften", "write_json", "write_text"]
+
+
+def soften() -> None:
+    """Let stdout and stderr escape what they cannot encode, and never raise for it."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure: Callable[..., None] | None = getattr(stream, "reconfigure", None)
+        if reconfigure:
+            reconfigure(errors="backslashreplace")
+
+
+def write_json(document: Any) -> None:
+    """Write exactly one JSON document and a line end. Times become RFC 3339 in UTC, ending in Z."""
+    import orjson
+
+    text = orjson.dumps(document, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS).decode("utf-8")
+    write_text(text)
+
+
+def write_text(text: str) -> None:
+    """Write one text to stdout, at once: a closed pipe shows here and not at the end."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def complain(text: str) -> None:
+    """Write lines to stderr, each led by the program's name."""
+    for line in text.splitlines() or [""]:
+        sys.stderr.write(f"duly: {plain(line)}\n")
+    sys.stderr.flush()
+
+
+def plain(value: object) -> str:
+    """A value as text without control characters."""
+    text = "" if value is None else str(value)
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def columns(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Rows under their titles, in columns as wide as their widest cell."""
+    cells = [list(titles), *([plain(value) for value in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+@contextmanager
+def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """A progress bar on stderr while the block runs; gives a function that moves it on.
+
+    There is none where stderr is not a terminal. `total` is None if the end is not known.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        line = bar.add_task(label, total=total)
+        yield lambda count: bar.advance(line, count)

@@ -1,0 +1,180 @@
+"""From a submitted object to a reminder that can be written, or the reason why not.
+
+Everything is decided here, while somebody is looking: unknown fields, wrong types, addresses, zones,
+times, and whether the template can be rendered with the data. What a later version will understand
+(`repeat`, `fallback`, other policies for late ones) is refused, never ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from duly.core import keys
+from duly.core.model import Channel, Lane, NewContact, NewReminder
+from duly.intake.body import body_hash, read_data, written
+from duly.intake.fields import FIELDS, choice, kind, known, label, need, number, shown
+from duly.intake.recipients import Recipient, read_recipient
+from duly.intake.rejection import Rejection, did_you_mean
+from duly.intake.when import When, read_when
+
+__all__ = ["Intake", "KnownTemplates"]
+
+KEY_CHARACTERS_MAX: Final = 255
+ACCOUNT_CHARACTERS_MAX: Final = 100
+TEMPLATE_CHARACTERS_MAX: Final = 100
+PURPOSE_CHARACTERS_MAX: Final = 50
+EVENT_VERSION_MAX: Final = 2**31 - 1
+
+LATE: Final = "drop"
+PURPOSE: Final = "service"
+
+#: The field that holds a channel's address.
+_FIELD: Final = {Channel.EMAIL: "to.email", Channel.SMS: "to.phone", Channel.WEBHOOK: "to.webhook"}
+_EXAMPLE: Final = '["email"]'
+
+
+class KnownTemplates(Container[str], Iterable[str], Protocol):
+    """The configured templates."""
+
+    def missing(
+        self,
+        name: str,
+        data: Mapping[str, Any],
+        recipient: Mapping[str, str | None] | None,
+        reminder: Mapping[str, str],
+        due_at: datetime,
+    ) -> str | None:
+        """Why the template cannot be rendered with this data, or None. `recipient` is None if not known yet."""
+        ...
+
+
+class Intake:
+    """Checks submissions against one installation's configuration. It keeps nothing between rows but caches."""
+
+    def __init__(
+        self,
+        namespace: str,
+        templates: KnownTemplates,
+        channels_available: Mapping[str, str],
+        account_zones: Callable[[str], str | None],
+    ) -> None:
+        """`channels_available` names the provider of each channel; `account_zones` an account's configured zone."""
+        self._namespace = namespace
+        self._templates = templates
+        self._channels_available = channels_available
+        self._account_zones = account_zones
+
+    def accept(self, raw: Mapping[str, Any]) -> NewReminder:
+        """Check one submission. Raises Rejection, and nothing else, whatever the object holds."""
+        row = known(raw, FIELDS)
+        _refuse_later_versions(row)
+        key = need(row, "idempotency_key", KEY_CHARACTERS_MAX)
+        account = need(row, "account", ACCOUNT_CHARACTERS_MAX)
+        recipient = read_recipient(row.get("to"))
+        channels = self._channels(row.get("channels"), recipient.addresses)
+        when = read_when(row, self._account_zones(account), recipient.zone)
+        template = self._template(row)
+        data, data_text = read_data(row)
+        self._check_rendering(template, data, recipient, {"key": key, "account": account}, when)
+        return NewReminder(
+            id=keys.reminder_id(self._namespace, account, key),
+            account=account,
+            key=key,
+            recipient=keys.recipient_id(self._namespace, account, recipient.ref),
+            recipient_ref=recipient.ref,
+            recipient_name=recipient.name,
+            recipient_zone=recipient.zone,
+            recipient_locale=recipient.locale,
+            contacts=self._contacts(account, recipient.addresses),
+            channels=channels,
+            template=template,
+            data=data_text,
+            to=written(recipient.submitted),
+            notify_at=when.notify_at,
+            zone=when.zone,
+            next_due_at=when.due_at,
+            deadline=when.deadline,
+            deadline_at=when.deadline_at,
+            late=LATE,
+            lane=Lane(choice(row, "lane", Lane, Lane.NORMAL)),
+            purpose=label(row, "purpose", PURPOSE_CHARACTERS_MAX) or PURPOSE,
+            event_version=number(row, "event_version", EVENT_VERSION_MAX),
+            # Last, because only what has been checked can be written.
+            body_hash=body_hash({**row, "data": data, "to": recipient.submitted}),
+        )
+
+    def _channels(self, wanted: Any, addresses: Mapping[Channel, str]) -> tuple[Channel, ...]:
+        channels = _only_channel(addresses) if wanted is None else _named_channels(wanted)
+        for channel in channels:
+            if channel not in self._channels_available:
+                raise Rejection(f"no provider sends {channel} here; add one to duly.toml", "channels")
+            if addresses and channel not in addresses:
+                raise Rejection(f"{channel} is asked for, and there is no {_FIELD[channel]}", "channels")
+        return channels
+
+    def _template(self, row: Mapping[str, Any]) -> str:
+        name = need(row, "template", TEMPLATE_CHARACTERS_MAX)
+        if name not in self._templates:
+            raise Rejection(f"no template has this name{did_you_mean(name, self._templates)}", "template")
+        return name
+
+    def _check_rendering(
+        self, template: str, data: dict[str, Any], recipient: Recipient, reminder: Mapping[str, str], when: When
+    ) -> None:
+        person = None
+        if recipient.addresses:
+            person = {
+                "id": recipient.ref,
+                "name": recipient.name,
+                "zone": recipient.zone,
+                "locale": recipient.locale,
+            }
+        reason = self._templates.missing(template, data, person, reminder, when.due_at)
+        if reason is not None:
+            raise Rejection(reason, "data")
+
+    def _contacts(self, account: str, addresses: Mapping[Channel, str]) -> tuple[NewContact, ...]:
+        return tuple([self._contact(account, channel, address) for channel, address in addresses.items()])
+
+    def _contact(self, account: str, channel: Channel, address: str) -> NewContact:
+        endpoint = keys.NO_ENDPOINT
+        if channel is Channel.WEBHOOK:
+            endpoint = keys.endpoint_id(self._namespace, address)
+        return NewContact(keys.contact_id(self._namespace, account, channel, address), channel, address, endpoint)
+
+
+def _refuse_later_versions(row: Mapping[str, Any]) -> None:
+    for field in ("repeat", "fallback"):
+        if row.get(field) is not None:
+            raise Rejection("is not supported by this version; leave it out", field)
+    if row.get("late") not in (None, "", LATE):
+        raise Rejection(f'only "{LATE}" is supported by this version', "late")
+
+
+def _only_channel(addresses: Mapping[Channel, str]) -> tuple[Channel, ...]:
+    if len(addresses) == 1:
+        return tuple(addresses)
+    given = "several addresses" if addresses else "no address"
+    raise Rejection(f"is missing, and to gives {given}; name the channels, like {_EXAMPLE}", "channels")
+
+
+def _named_channels(wanted: Any) -> tuple[Channel, ...]:
+    if not isinstance(wanted, (list, tuple)):
+        raise Rejection(f"must be a list like {_EXAMPLE}, not {kind(wanted)}", "channels")
+    if not 0 < len(wanted) <= len(Channel):
+        raise Rejection(f"must name one to {len(Channel)} channels", "channels")
+    channels = tuple(map(_channel, wanted))
+    if len(set(channels)) < len(channels):
+        raise Rejection("names a channel twice", "channels")
+    return channels
+
+
+def _channel(word: Any) -> Channel:
+    try:
+        return Channel(word)
+    except ValueError:
+        known_words = [str(channel) for channel in Channel]
+        hint = did_you_mean(shown(word), known_words)
+        raise Rejection(f"a channel is {' or '.join(known_words)}{hint}", "channels") from None

@@ -1,0 +1,97 @@
+"""Running workers: signals, the event loop, and several processes of the same kind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Coroutine
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import orjson
+
+from duly.errors import DulyError
+from duly.runtime.bootstrap import open_plant, worker_name
+from duly.runtime.config import Config
+from duly.runtime.telemetry import configure
+from duly.runtime.worker import Worker
+
+__all__ = ["run_worker", "run_workers"]
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+LEFT_AT_ONCE: Final = 130
+
+
+def run_worker(config: Config, *, idle_after: float | None, ticks: bool) -> dict[str, Any]:
+    """Work in this process until stopped or idle; returns the tally and the seconds."""
+    configure(debug=bool(os.environ.get("DULY_DEBUG")))
+    started = time.monotonic()
+    tally = _run(_work(config, idle_after, ticks=ticks))
+    return {**tally, "seconds": round(time.monotonic() - started, 3)}
+
+
+def run_workers(processes: int, config_path: Path | None, idle_after: float | None) -> dict[str, Any]:
+    """Work in `processes` processes; returns their tallies added up."""
+    started = time.monotonic()
+    command = [sys.executable, "-m", "duly", *(["--config", str(config_path)] if config_path else []), "work", "--json"]
+    if idle_after is not None:
+        command += ["--until-idle", "--patience", str(idle_after)]
+    # In sessions of their own: a Ctrl-C at the terminal reaches them once, from here.
+    children = [subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) for _ in range(processes)]
+    before = {number: signal.signal(number, lambda got, _: _pass_on(children, got)) for number in SIGNALS}
+    try:
+        answers = [child.communicate()[0] for child in children]
+    finally:
+        for number, was in before.items():
+            signal.signal(number, was)
+    failed = [child.pid for child in children if child.returncode]
+    if failed:
+        raise DulyError(f"{len(failed)} of {processes} workers failed; their own lines are above")
+    tally: Counter[str] = Counter()
+    for answer in answers:
+        tally.update(orjson.loads(answer))
+    return {**tally, "seconds": round(time.monotonic() - started, 3)}
+
+
+def _pass_on(children: list[subprocess.Popen[bytes]], number: int, _: FrameType | None = None) -> None:
+    for child in children:
+        if child.poll() is None:
+            child.send_signal(number)
+
+
+async def _work(config: Config, idle_after: float | None, *, ticks: bool) -> dict[str, int]:
+    async with open_plant(config) as plant:
+        worker = Worker(plant, worker_name(), ticks=ticks)
+        _stop_on_signals(worker)
+        return await worker.run(idle_after=idle_after)
+
+
+def _stop_on_signals(worker: Worker) -> None:
+    """The first signal drains; the second leaves at once, which the ledger is made for."""
+    loop = asyncio.get_running_loop()
+    asked = False
+
+    def stop() -> None:
+        nonlocal asked
+        if asked:
+            os._exit(LEFT_AT_ONCE)
+        asked = True
+        worker.stop()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop)
+
+
+def _run(main: Coroutine[Any, Any, dict[str, int]]) -> dict[str, int]:
+    """On uvloop where it is installed: it is faster, and nothing needs it."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)
+    return uvloop.run(main)

@@ -1,0 +1,76 @@
+"""The words of the views, once for both databases: what each document says, and in which order.
+
+A statement selects its columns in the order of the words here. Words that end in `at` or `until` are
+moments, shown as RFC 3339 in UTC, ending in Z. A local time carries no offset and stands beside its zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from duly.core.explain import next_action
+
+__all__ = ["ATTEMPT", "BUDGET", "DELIVERY", "EVENT", "LINE", "REMINDER", "delivery", "instant", "is_moment", "reminder"]
+
+LINE: Final = ("id", "account", "reminder", "occurrence", "channel", "status", "reason", "attempts", "due_at")
+DELIVERY: Final = (
+    *("id", "account", "reminder", "occurrence", "channel", "provider", "template", "template_version", "status"),
+    *("reason", "next_at", "due_at", "deadline_at", "lane", "payload_hash", "request_id", "lease_expires_at"),
+)
+ATTEMPT: Final = (
+    *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),
+    *("retry_after", "response_excerpt", "worker"),
+)
+EVENT: Final = ("at", "kind", "from", "to", "actor", "reason")
+REMINDER: Final = ("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at")
+BUDGET: Final = ("provider", "endpoint", "tokens", "rate_per_second", "blocked_until", "reason", "circuit", "failures")
+
+_UNDER_A_LEASE: Final = frozenset({"leased", "sending"})
+
+
+def is_moment(word: str) -> bool:
+    """Whether the word names a moment."""
+    return word == "at" or word.endswith(("_at", "_until"))
+
+
+def instant(when: datetime) -> str:
+    """RFC 3339 in UTC, ending in Z."""
+    return when.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
+
+
+def delivery(
+    columns: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """A delivery with its timeline, from its columns (DELIVERY), attempts (ATTEMPT) and events (EVENT).
+
+    Under a lease the next step is the lease's end, which has its own word, so `next_at` is empty.
+    """
+    document: dict[str, Any] = {}
+    for word in DELIVERY:
+        document[word] = columns[word]
+        if word == "reason":
+            document["next_action"] = next_action(columns["status"])
+        if word == "lane":
+            document["idempotency_key"] = columns["id"]
+    if columns["status"] in _UNDER_A_LEASE:
+        document["next_at"] = None
+    return {**document, "attempts": list(attempts), "receipts": [], "events": list(events)}
+
+
+def reminder(
+    columns: Mapping[str, Any], next_due_at: datetime | None, lines: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """A reminder with its deliveries, from its columns (REMINDER) and its deliveries' (LINE)."""
+    return {**columns, "next_local": _local(next_due_at, columns["zone"]), "deliveries": list(lines)}
+
+
+def _local(when: datetime | None, zone: str | None) -> str | None:
+    if when is None or zone is None:
+        return None
+    try:
+        return when.astimezone(ZoneInfo(zone)).replace(tzinfo=None).isoformat()
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None

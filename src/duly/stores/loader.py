@@ -1,0 +1,44 @@
+"""Named statements: SQL lives in `sql/<dialect>/*.sql`, and code asks for it by name.
+
+A statement begins after a line `-- name: claim` and ends before the next one. Whole lines of comment say
+why, and are not sent to the server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+from typing import Final
+
+__all__ = ["load", "statements"]
+
+_NAME_LINE: Final = re.compile(r"^-- name:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+_COMMENT_LINE: Final = re.compile(r"^[ \t]*--.*\n?", re.MULTILINE)
+
+
+@cache
+def load(dialect: str) -> Mapping[str, str]:
+    """All statements of a dialect, by name. Raises ValueError for a name that is twice there, wrong or empty."""
+    folder = resources.files("duly.stores").joinpath("sql", dialect)
+    found: dict[str, str] = {}
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".sql"):
+            for name, statement in statements(file.read_text(encoding="utf-8")):
+                if name in found:
+                    raise ValueError(f"{dialect}/{file.name}: the statement {name!r} is there twice")
+                found[name] = statement
+    return MappingProxyType(found)
+
+
+def statements(text: str) -> Iterator[tuple[str, str]]:
+    """The (name, statement) pairs of one file. Raises ValueError for a name or a statement that is empty."""
+    _, *parts = _NAME_LINE.split(text)
+    for name, body in zip(parts[::2], parts[1::2], strict=True):
+        statement = _COMMENT_LINE.sub("", body).strip().removesuffix(";")
+        if not _NAME.fullmatch(name) or not statement:
+            raise ValueError(f"the statement {name!r} has no name that can be used, or no text")
+        yield name, statement

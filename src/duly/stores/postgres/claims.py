@@ -1,0 +1,206 @@
+"""Claim and begin: the two commits that come before a request.
+
+Claim leases rows and costs no attempt. Begin writes the attempt and the bytes before anything leaves. It
+takes its locks in the order that every writer keeps: budgets, then reminders, recipients and contacts,
+then work; and compares only in a later statement, whose snapshot is newer than what the locks waited for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from math import ceil
+from typing import Any, NamedTuple
+
+from duly.core.budget import Allowance, Grant, burst, grant
+from duly.core.keys import payload_hash
+from duly.core.model import Begun, Start
+from duly.ports import Claim, ClaimOrder
+from duly.stores.postgres import rows as stored
+from duly.stores.postgres.arrays import Packed, bools, byteas, floats, ints, texts, times, uuids
+from duly.stores.postgres.connect import Connections, Transaction
+
+__all__ = ["Endpoints", "abandon", "begin", "claim"]
+
+
+# --- claim ---------------------------------------------------------------------------------------
+
+
+async def claim(connections: Connections, order: ClaimOrder) -> Claim:
+    """See Store.claim. If nothing is ready behind the cursor, it starts over at once."""
+    claimed = await _claim(connections, order)
+    if not claimed.rows and order.after_account:
+        return await _claim(connections, order._replace(after_account=0))
+    return claimed
+
+
+async def _claim(connections: Connections, order: ClaimOrder) -> Claim:
+    values = (order.provider, order.lane, order.limit, order.after_account, order.worker, order.lease_seconds)
+    async with connections.transaction() as tx:
+        cursor = await tx.send("claim", *values)
+    now, found = await tx.now(), await cursor.fetchall()
+    until = now + timedelta(seconds=order.lease_seconds)
+    rows = [stored.claimed(row, order.lane, until, now) for row in found]
+    rows.sort(key=lambda row: row.due_at)
+    accounts = max((row.account_id for row in rows), default=0)
+    return Claim(now, rows, 0 if _all_had_their_turn(found, order.limit) else accounts)
+
+
+def _all_had_their_turn(found: Sequence[tuple[Any, ...]], limit: int) -> bool:
+    """Whether every account behind the cursor was offered its share, so that the next claim starts over."""
+    accounts = found[0][-1] if found else 0
+    return accounts < limit and accounts * ceil(limit / max(1, accounts)) <= limit
+
+
+# --- budgets -------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Endpoints:
+    """(provider, endpoint) pairs whose budget's row is known to be there. Rows of budgets are never deleted."""
+
+    known: set[tuple[str, bytes]] = field(default_factory=set)
+    limit: int = 100_000
+
+    async def ensure(self, tx: Transaction, provider: str, rates: Mapping[bytes, float | None]) -> None:
+        """Queue the insert of those that are not known, in key order."""
+        new = sorted(endpoint for endpoint in rates if (provider, endpoint) not in self.known)
+        if new:
+            tokens = floats(burst(rates[endpoint] or 1.0) for endpoint in new)
+            await tx.send("add_budgets", provider, uuids(new), tokens, floats(rates[endpoint] for endpoint in new))
+
+    def learn(self, provider: str, endpoints: Iterable[bytes]) -> None:
+        """Remember what is committed."""
+        if len(self.known) > self.limit:
+            self.known.clear()
+        self.known.update((provider, endpoint) for endpoint in endpoints)
+
+
+class Allotment(NamedTuple):
+    """What the budgets let pass, under their locks."""
+
+    may_begin: list[Start]
+    put_off: list[tuple[Start, datetime, str]]
+    grants: dict[bytes, tuple[Allowance, Grant]]
+    at: datetime | None
+
+
+async def _allot(tx: Transaction, provider: str, rows: Sequence[Start]) -> Allotment:
+    """Lock the budgets of the rows' endpoints and ask each; rows ask in their order."""
+    asking: dict[bytes, list[Start]] = {}
+    for row in rows:
+        asking.setdefault(row.endpoint, []).append(row)
+    locked = await tx.send("lock_budgets", provider, uuids(sorted(asking)))
+    clock = await tx.send("clock")
+    budgets = {endpoint: values for endpoint, *values in await locked.fetchall()}
+    if not budgets:
+        return Allotment(list(rows), [], {}, None)
+    ((now,),) = await clock.fetchall()
+    return _share_out(asking, budgets, now)
+
+
+def _share_out(asking: dict[bytes, list[Start]], budgets: dict[bytes, list[Any]], now: datetime) -> Allotment:
+    shares = Allotment([], [], {}, now)
+    for endpoint, rows in asking.items():
+        if endpoint not in budgets:
+            shares.may_begin.extend(rows)
+            continue
+        tokens, updated_at, *door = budgets[endpoint]
+        allowance = Allowance(tokens, updated_at, rows[0].rate, *door)
+        granted = grant(allowance, len(rows), now)
+        shares.grants[endpoint] = allowance, granted
+        shares.may_begin.extend(rows[: granted.granted])
+        late = zip(rows[granted.granted :], granted.put_off, strict=True)
+        shares.put_off.extend((row, until, reason) for row, (until, reason) in late)
+    return shares
+
+
+async def _spend(tx: Transaction, provider: str, shares: Allotment, numbers: Mapping[bytes, int]) -> None:
+    """Write what is left. A grant that was not used costs nothing, and a probe that did not begin is no probe."""
+    used = Counter(row.endpoint for row in shares.may_begin if row.id in numbers)
+    left = [
+        (endpoint, granted.tokens + granted.granted - used[endpoint], allowance.rate,
+         *((granted.blocked_until, granted.failures) if used[endpoint]
+           else (allowance.blocked_until, allowance.failures)))
+        for endpoint, (allowance, granted) in shares.grants.items()
+        if allowance.rate is not None or granted.failures != allowance.failures
+    ]  # fmt: skip
+    if left:
+        endpoints, tokens, rates, doors, failures = zip(*left, strict=True)
+        await tx.send(
+            "spend", provider, uuids(endpoints), floats(tokens), floats(rates), times(doors), ints(failures), shares.at
+        )
+
+
+# --- begin ---------------------------------------------------------------------------------------
+
+
+async def begin(
+    connections: Connections, endpoints: Endpoints, provider: str, worker: str, rows: Sequence[Start]
+) -> Begun:
+    """See Store.begin."""
+    if not rows:
+        return Begun({}, {})
+    rated: dict[bytes, float | None] = {row.endpoint: row.rate for row in rows if row.rate is not None}
+    async with connections.transaction() as tx:
+        await endpoints.ensure(tx, provider, rated)
+        shares = await _allot(tx, provider, rows)
+        numbers = await _begin(tx, provider, worker, sorted(shares.may_begin, key=lambda row: row.id))
+        put_off = await _put_off(tx, worker, sorted(shares.put_off, key=lambda late: late[0].id))
+        await _spend(tx, provider, shares, numbers)
+    endpoints.learn(provider, rated)
+    return Begun(numbers, put_off)
+
+
+async def _begin(tx: Transaction, provider: str, worker: str, rows: Sequence[Start]) -> dict[bytes, int]:
+    """Lock what admission read, then begin the rows of which nothing has changed."""
+    if not rows:
+        return {}
+    await tx.send("lock_revisions", uuids([row.id for row in rows]))
+    return dict(await tx.rows("begin", *_start_columns(rows), provider, worker))
+
+
+def _start_columns(rows: Sequence[Start]) -> list[Packed]:
+    revisions = list(zip(*(row.revisions for row in rows), strict=True))
+    return [
+        uuids([row.id for row in rows]),
+        ints(row.fence for row in rows),
+        *(ints(column) for column in revisions),
+        times(row.good_until for row in rows),
+        texts(row.frozen.destination for row in rows),
+        byteas(row.frozen.body for row in rows),
+        byteas(row.frozen.hash or payload_hash(row.frozen.body) for row in rows),
+        texts(row.frozen.template for row in rows),
+        texts(row.frozen.template_version for row in rows),
+        bools(row.frozen.number == 0 for row in rows),
+    ]
+
+
+async def _put_off(
+    tx: Transaction, worker: str, late: Sequence[tuple[Start, datetime, str]]
+) -> dict[bytes, tuple[datetime, str]]:
+    """Let rows wait for their budget; returns those that do."""
+    if not late:
+        return {}
+    found = await tx.rows(
+        "put_off",
+        uuids([row.id for row, _, _ in late]),
+        ints(row.fence for row, _, _ in late),
+        times(until for _, until, _ in late),
+        texts(reason for _, _, reason in late),
+        worker,
+    )
+    moved = {identity for (identity,) in found}
+    return {row.id: (until, reason) for row, until, reason in late if row.id in moved}
+
+
+async def abandon(connections: Connections, worker: str, rows: Sequence[tuple[bytes, int]]) -> None:
+    """See Store.abandon."""
+    if not rows:
+        return
+    ordered = sorted(rows)
+    async with connections.transaction() as tx:
+        fences = ints(fence for _, fence in ordered)
+        await tx.send("abandon", uuids([identity for identity, _ in ordered]), fences, worker)

@@ -1,0 +1,209 @@
+"""Schedule: reminders are written once, with the accounts, recipients and contacts that they bring.
+
+Reminders are inserted first, and what a conflict leaves out brings nothing along. Rows whose `to` is an
+id alone come after those that bring addresses, so that a recipient may be introduced and used in one
+batch. The numbers of accounts are remembered once they are committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+import orjson
+
+from duly.core.model import NewContact, NewReminder, Scheduled
+from duly.errors import StoreError
+from duly.stores.bisect import write_all
+from duly.stores.postgres.arrays import Packed, bools, byteas, ints, texts, times, uuids
+from duly.stores.postgres.connect import Connections, Transaction
+
+__all__ = ["Accounts", "schedule"]
+
+Answers = dict[bytes, Scheduled]
+
+
+class Accounts:
+    """The numbers of accounts by name, as far as they are known to be committed."""
+
+    LIMIT_NAMES = 100_000
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def known(self) -> dict[str, int]:
+        """A copy, to be added to while a transaction runs."""
+        return dict(self._numbers) if len(self._numbers) < self.LIMIT_NAMES else {}
+
+    def learn(self, numbers: dict[str, int]) -> None:
+        """Remember what a committed transaction has seen."""
+        self._numbers = numbers
+
+
+async def schedule(connections: Connections, accounts: Accounts, rows: Sequence[NewReminder]) -> list[Scheduled]:
+    """See Store.schedule. A row that the database refuses is named in the StoreError."""
+
+    async def write(part: Sequence[NewReminder]) -> list[Scheduled]:
+        numbers = accounts.known()
+        async with connections.transaction() as transaction:
+            answers = await _schedule(transaction, numbers, part)
+        accounts.learn(numbers)
+        return answers
+
+    return [answer for part in await write_all(rows, write, _refuse) for answer in part]
+
+
+def _refuse(row: NewReminder) -> NoReturn:
+    raise StoreError(f"account {row.account}, key {row.key}: the database cannot hold this reminder; shorten it")
+
+
+async def _schedule(tx: Transaction, numbers: dict[str, int], rows: Sequence[NewReminder]) -> list[Scheduled]:
+    """Distinct ids first; the same id again in a later round, when the first is there to be compared with."""
+    answers: list[Scheduled | None] = [None] * len(rows)
+    places = list(range(len(rows)))
+    while places:
+        firsts: dict[bytes, int] = {}
+        for place in places:
+            firsts.setdefault(rows[place].id, place)
+        decided = await _schedule_distinct(tx, numbers, [rows[place] for place in firsts.values()])
+        for identity, place in firsts.items():
+            answers[place] = decided.get(identity, Scheduled.CONFLICT)
+        places = [place for place in places if answers[place] is None]
+    return [answer for answer in answers if answer is not None]
+
+
+async def _schedule_distinct(tx: Transaction, numbers: dict[str, int], rows: Sequence[NewReminder]) -> Answers:
+    ordered = sorted(rows, key=lambda row: row.id)
+    await _number_accounts(tx, numbers, ordered)
+    answers = await _add_with_addresses(tx, numbers, [row for row in ordered if row.contacts])
+    answers |= await _add_by_reference(tx, numbers, [row for row in ordered if not row.contacts])
+    return answers | await _compare(tx, [row for row in ordered if answers.get(row.id) is not Scheduled.CREATED])
+
+
+async def _number_accounts(tx: Transaction, numbers: dict[str, int], rows: Sequence[NewReminder]) -> None:
+    """Learn the numbers of the rows' accounts; make those that come with addresses."""
+    unknown = {row.account for row in rows} - numbers.keys()
+    if not unknown:
+        return
+    made = sorted({row.account for row in rows if row.contacts} & unknown)
+    if made:
+        await tx.send("add_accounts", texts(made))
+    numbers.update(await tx.rows("account_ids", texts(sorted(unknown))))
+
+
+async def _add_with_addresses(tx: Transaction, numbers: dict[str, int], rows: Sequence[NewReminder]) -> Answers:
+    created = await _add_reminders(tx, numbers, rows)
+    new = [row for row in rows if row.id in created]
+    if new:
+        await _add_recipients(tx, numbers, new)
+        await _add_contacts(tx, numbers, new)
+    return dict.fromkeys(created, Scheduled.CREATED)
+
+
+async def _add_by_reference(tx: Transaction, numbers: dict[str, int], rows: Sequence[NewReminder]) -> Answers:
+    """Rows whose recipient must be there, with an address for each channel."""
+    if not rows:
+        return {}
+    found = await tx.rows("recipient_addresses", uuids(sorted({row.recipient for row in rows})))
+    missing = _unreachable(dict(found), rows)
+    created = await _add_reminders(tx, numbers, [row for row in rows if row.id not in missing])
+    return missing | dict.fromkeys(created, Scheduled.CREATED)
+
+
+def _unreachable(addresses: dict[bytes, dict[str, str]], rows: Iterable[NewReminder]) -> Answers:
+    missing: Answers = {}
+    for row in rows:
+        reachable = addresses.get(row.recipient)
+        if reachable is None:
+            missing[row.id] = Scheduled.NO_RECIPIENT
+        elif not all(channel in reachable for channel in row.channels):
+            missing[row.id] = Scheduled.NO_ADDRESS
+    return missing
+
+
+async def _compare(tx: Transaction, rows: Sequence[NewReminder]) -> Answers:
+    """What is there already is compared by the hash of the body as first submitted."""
+    if not rows:
+        return {}
+    stored: dict[bytes, bytes] = dict(await tx.rows("body_hashes", uuids([row.id for row in rows])))
+    return {
+        row.id: Scheduled.ALREADY if stored[row.id] == row.body_hash else Scheduled.CONFLICT
+        for row in rows
+        if row.id in stored
+    }
+
+
+# --- columns -------------------------------------------------------------------------------------
+
+
+async def _add_reminders(tx: Transaction, numbers: dict[str, int], rows: Sequence[NewReminder]) -> set[bytes]:
+    """Insert what is not there; returns the ids that are new."""
+    if not rows:
+        return set()
+    found = await tx.rows("add_reminders", *_reminder_columns(numbers, rows))
+    return {identity for (identity,) in found}
+
+
+def _reminder_columns(numbers: dict[str, int], rows: Sequence[NewReminder]) -> list[Packed]:
+    return [
+        uuids([row.id for row in rows]),
+        ints(numbers[row.account] for row in rows),
+        texts(row.key for row in rows),
+        byteas(row.body_hash for row in rows),
+        uuids([row.recipient for row in rows]),
+        bools(bool(row.contacts) for row in rows),
+        texts(_addresses(row) for row in rows),
+        texts(",".join(row.channels) for row in rows),
+        texts(row.template for row in rows),
+        texts(row.data for row in rows),
+        texts(row.to for row in rows),
+        texts(row.notify_at for row in rows),
+        texts(row.zone for row in rows),
+        texts(row.deadline for row in rows),
+        times(row.deadline_at for row in rows),
+        texts(row.late for row in rows),
+        texts(row.lane for row in rows),
+        texts(row.purpose for row in rows),
+        ints(row.event_version for row in rows),
+        times(row.next_due_at for row in rows),
+    ]
+
+
+async def _add_recipients(tx: Transaction, numbers: dict[str, int], rows: Iterable[NewReminder]) -> None:
+    """The first reminder that names a recipient writes him."""
+    firsts: dict[bytes, NewReminder] = {}
+    for row in rows:
+        firsts.setdefault(row.recipient, row)
+    new = [firsts[identity] for identity in sorted(firsts)]
+    columns = [
+        uuids([row.recipient for row in new]),
+        ints(numbers[row.account] for row in new),
+        texts(row.recipient_ref for row in new),
+        texts(row.recipient_name for row in new),
+        texts(row.recipient_zone for row in new),
+        texts(row.recipient_locale for row in new),
+        texts(_addresses(row) for row in new),
+    ]
+    await tx.send("add_recipients", *columns)
+
+
+async def _add_contacts(tx: Transaction, numbers: dict[str, int], rows: Iterable[NewReminder]) -> None:
+    found: dict[bytes, tuple[NewContact, int]] = {}
+    for row in rows:
+        found.update((contact.id, (contact, numbers[row.account])) for contact in row.contacts)
+    await tx.send("add_contacts", *contact_columns([found[identity] for identity in sorted(found)]))
+
+
+def contact_columns(contacts: Sequence[tuple[NewContact, int]]) -> list[Any]:
+    """The columns of `add_contacts`: contacts in key order, each with its account's number."""
+    return [
+        uuids([contact.id for contact, _ in contacts]),
+        ints(account for _, account in contacts),
+        texts(contact.channel for contact, _ in contacts),
+        texts(contact.address for contact, _ in contacts),
+        uuids([contact.endpoint for contact, _ in contacts]),
+    ]
+
+
+def _addresses(row: NewReminder) -> str:
+    return orjson.dumps({contact.channel: contact.address for contact in row.contacts}).decode()

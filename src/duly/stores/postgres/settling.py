@@ -1,0 +1,208 @@
+"""Settle and decide: where outcomes and decisions become durable, many in one commit.
+
+A batch that the database refuses for what a row holds is halved until that row stands alone; its texts,
+which are the only part of it that came from outside, are then dropped, and its outcome is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from duly.core.budget import BEHIND_CIRCUIT, CIRCUIT_SECONDS_MAX
+from duly.core.model import Decision, Settlement, Signal, SignalKind
+from duly.core.states import IllegalTransition, State, check
+from duly.core.text import recordable
+from duly.ports import Settled
+from duly.stores.bisect import write_all
+from duly.stores.postgres.arrays import Packed, bools, floats, ints, texts, times, uuids
+from duly.stores.postgres.claims import Endpoints
+from duly.stores.postgres.connect import Connections, Transaction
+
+__all__ = ["WAKE_ROWS_MAX", "decide", "settle"]
+
+#: The rest of what waits behind a circuit comes forward at its own time, at most a minute later.
+WAKE_ROWS_MAX: Final = 10_000
+HTTP_STATUS_MAX: Final = 999
+
+
+# --- settle --------------------------------------------------------------------------------------
+
+
+async def settle(
+    connections: Connections,
+    endpoints: Endpoints,
+    provider: str,
+    rows: Sequence[Settlement],
+    signals: Sequence[Signal],
+) -> Settled:
+    """See Store.settle. The signals are written with the first rows that can be."""
+    for row in rows:
+        check(State.SENDING, row.state)
+    told = list(signals)
+
+    async def write(part: Sequence[Settlement]) -> Settled:
+        async with connections.transaction() as tx:
+            await _signal(tx, endpoints, provider, told)
+            settled = await _settle(tx, part)
+        endpoints.learn(provider, (signal.endpoint for signal in told if signal.kind is not SignalKind.CLOSE))
+        told.clear()
+        return settled
+
+    parts = await write_all(sorted(rows, key=lambda row: row.id), write, _scrub)
+    moved = frozenset[bytes]().union(*(part.moved for part in parts))
+    return Settled(moved, sum(part.stale for part in parts), sum(part.corrected for part in parts))
+
+
+async def _settle(tx: Transaction, rows: Sequence[Settlement]) -> Settled:
+    if not rows:
+        return Settled(frozenset(), 0, 0)
+    moved, ended, overtaken, stale, corrected = await tx.row("settle", *_columns(rows))
+    settled = {*(moved or ()), *(ended or ())}
+    if overtaken:
+        await tx.send("recount", uuids(sorted(overtaken)))
+    settled |= await _standing(tx, [row for row in rows if row.id not in settled])
+    return Settled(frozenset(settled), stale, corrected)
+
+
+async def _standing(tx: Transaction, rows: Sequence[Settlement]) -> set[bytes]:
+    """Of rows that did not move: those that an earlier call with the same outcome had moved there."""
+    if not rows:
+        return set()
+    found = await tx.rows(
+        "standing",
+        uuids([row.id for row in rows]),
+        ints(row.number for row in rows),
+        texts(row.result.outcome for row in rows),
+        texts(row.state for row in rows),
+    )
+    return {identity for (identity,) in found}
+
+
+def _columns(rows: Sequence[Settlement]) -> list[Packed]:
+    results = [row.result for row in rows]
+    return [
+        uuids([row.id for row in rows]),
+        ints(row.fence for row in rows),
+        ints(row.number for row in rows),
+        texts(result.outcome for result in results),
+        texts(row.state for row in rows),
+        texts(row.reason for row in rows),
+        times(row.next_at for row in rows),
+        times(row.finished_at for row in rows),
+        bools(row.closed for row in rows),
+        bools(row.spared for row in rows),
+        texts(result.failure for result in results),
+        ints(result.http_status for result in results),
+        texts(result.request_id for result in results),
+        floats(result.retry_after for result in results),
+        texts(result.excerpt for result in results),
+        texts(result.detail for result in results),
+    ]
+
+
+def _scrub(row: Settlement) -> Settlement:
+    """The same outcome without what the database may have refused. A request id is kept as far as it can be."""
+    result = row.result
+    status, wait = result.http_status, result.retry_after
+    clean = replace(
+        result,
+        http_status=status if status is not None and 0 <= status <= HTTP_STATUS_MAX else None,
+        request_id=recordable(result.request_id) if result.request_id else None,
+        retry_after=wait if wait is not None and math.isfinite(wait) and abs(wait) < 1e9 else None,  # noqa: PLR2004
+        excerpt=None,
+        detail=None,
+    )
+    return row._replace(reason=recordable(row.reason), result=clean)
+
+
+# --- signals -------------------------------------------------------------------------------------
+
+
+async def _signal(tx: Transaction, endpoints: Endpoints, provider: str, signals: Sequence[Signal]) -> None:
+    """Lock the budgets, in the order of begin, and write what was said about their endpoints."""
+    if not signals:
+        return
+    ordered = sorted(signals, key=lambda signal: signal.endpoint)
+    doors = {signal.endpoint: None for signal in ordered if signal.kind is not SignalKind.CLOSE}
+    await endpoints.ensure(tx, provider, doors)
+    await tx.send("lock_budgets", provider, uuids([signal.endpoint for signal in ordered]))
+    await _close_doors(
+        tx, provider, [signal for signal in ordered if signal.kind is SignalKind.BLOCK], "block_endpoints"
+    )
+    await _close_doors(
+        tx,
+        provider,
+        [signal for signal in ordered if signal.kind is SignalKind.OPEN],
+        "open_circuits",
+        CIRCUIT_SECONDS_MAX,
+    )
+    await _close_circuits(tx, provider, [signal for signal in ordered if signal.kind is SignalKind.CLOSE])
+
+
+async def _close_doors(
+    tx: Transaction, provider: str, signals: Sequence[Signal], statement: str, *limits: float
+) -> None:
+    if signals:
+        await tx.send(
+            statement,
+            provider,
+            uuids([signal.endpoint for signal in signals]),
+            floats(signal.seconds for signal in signals),
+            texts(signal.reason for signal in signals),
+            *limits,
+        )
+
+
+async def _close_circuits(tx: Transaction, provider: str, signals: Sequence[Signal]) -> None:
+    """Close circuits that are open, and wake what waits behind them."""
+    if not signals:
+        return
+    found = await tx.rows("close_circuits", provider, uuids([signal.endpoint for signal in signals]))
+    if found:
+        closed = uuids([endpoint for (endpoint,) in found])
+        await tx.send("wake", texts([provider]), closed, texts(BEHIND_CIRCUIT), WAKE_ROWS_MAX)
+
+
+# --- decide --------------------------------------------------------------------------------------
+
+
+async def decide(connections: Connections, actor: str, decisions: Sequence[Decision]) -> frozenset[bytes]:
+    """See Store.decide."""
+    for decision in decisions:
+        _check(decision)
+
+    async def write(part: Sequence[Decision]) -> frozenset[bytes]:
+        async with connections.transaction() as tx:
+            cursor = await tx.send("decide", *_decision_columns(part), actor)
+        return frozenset(identity for (identity,) in await cursor.fetchall())
+
+    parts = await write_all(sorted(decisions, key=lambda decision: decision.id), write, _scrub_decision)
+    return frozenset[bytes]().union(*parts)
+
+
+def _check(decision: Decision) -> None:
+    check(decision.origin, decision.state)
+    if decision.origin is State.SENDING or decision.state in (State.LEASED, State.SENDING):
+        raise IllegalTransition(f"{decision.origin} -> {decision.state} is claimed, begun or settled, never decided")
+
+
+def _decision_columns(rows: Sequence[Decision]) -> list[Packed]:
+    return [
+        uuids([row.id for row in rows]),
+        ints(row.fence for row in rows),
+        texts(row.origin for row in rows),
+        texts(row.state for row in rows),
+        texts(row.reason for row in rows),
+        times(row.next_at for row in rows),
+        bools(row.closed for row in rows),
+        bools(row.granted for row in rows),
+        bools(row.certain for row in rows),
+    ]
+
+
+def _scrub_decision(row: Decision) -> Decision:
+    """A reason may quote a template's words; without what cannot be recorded it still says why."""
+    return row._replace(reason=recordable(row.reason))

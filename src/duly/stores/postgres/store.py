@@ -1,0 +1,137 @@
+"""`PostgresStore`: the ledger in PostgreSQL, version 13 or later. What each call does stands in its module.
+
+READ COMMITTED throughout: rows are contended for by row locks and compare-and-set, and a statement that
+waited looks again. Claims have a connection of their own, so that one can run ahead of the sender; all
+other calls share a small set. No call repeats anything: after StoreUnavailable the caller does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from duly.core.model import Begun, Decision, Doubtful, Fired, NewReminder, Scheduled, Settlement, Signal, Start
+from duly.errors import SchemaError
+from duly.ports import (
+    Cancelled,
+    Claim,
+    ClaimOrder,
+    DueBatch,
+    Materialised,
+    Settled,
+    Swept,
+    TakenBack,
+)
+from duly.stores.loader import load
+from duly.stores.postgres import claims, intake, settling, ticks, upkeep
+from duly.stores.postgres.connect import Connections, Target
+from duly.stores.postgres.schema import PostgresSchema
+from duly.stores.postgres.views import PostgresViews
+from duly.stores.steps import migrations, require_current
+
+__all__ = ["PostgresStore"]
+
+
+class PostgresStore:
+    """`ports.Store` over PostgreSQL. Open it with `open`."""
+
+    def __init__(self, target: Target, pool_size: int) -> None:
+        statements = load("postgres")
+        self._shared = Connections(target, statements, pool_size)
+        self._claims = Connections(target, statements, 1)
+        self._accounts = intake.Accounts()
+        self._endpoints = claims.Endpoints()
+
+    @classmethod
+    async def open(
+        cls, url: str, *, pool_size: int = 8, connect_timeout: float = 5, statement_timeout_seconds: float = 30
+    ) -> PostgresStore:
+        """Check the schema and return the store; connections are made as they are needed. Times in seconds.
+
+        Raises SchemaError if migrations are pending, StoreError or StoreUnavailable if nobody lets us in.
+        """
+        target = Target.of(url, connect_timeout, statement_timeout_seconds)
+        schema = PostgresSchema(url)
+        require_current(migrations(schema.dialect), await schema.applied())
+        return cls(target, pool_size)
+
+    def views(self) -> PostgresViews:
+        """The read-only views, on the same connections."""
+        return PostgresViews(self._shared)
+
+    async def namespace(self) -> str:
+        """See Store."""
+        async with self._shared.transaction() as tx:
+            found = await tx.rows("namespace")
+        if not found:
+            raise SchemaError(f"{self._shared.target.place}: it has no namespace yet; run `duly migrate apply`")
+        return str(found[0][0])
+
+    async def schedule(self, rows: Sequence[NewReminder]) -> list[Scheduled]:
+        """See Store."""
+        return await intake.schedule(self._shared, self._accounts, rows)
+
+    async def due(self, limit: int) -> DueBatch:
+        """See Store."""
+        return await ticks.due(self._shared, limit)
+
+    async def materialise(self, fired: Sequence[Fired]) -> Materialised:
+        """See Store."""
+        return await ticks.materialise(self._shared, fired)
+
+    async def due_remain(self) -> bool:
+        """See Store."""
+        return await ticks.due_remain(self._shared)
+
+    async def claim(self, order: ClaimOrder) -> Claim:
+        """See Store."""
+        return await claims.claim(self._claims, order)
+
+    async def begin(self, provider: str, worker: str, rows: Sequence[Start]) -> Begun:
+        """See Store."""
+        return await claims.begin(self._shared, self._endpoints, provider, worker, rows)
+
+    async def abandon(self, worker: str, rows: Sequence[tuple[bytes, int]]) -> None:
+        """See Store."""
+        await claims.abandon(self._shared, worker, rows)
+
+    async def decide(self, actor: str, decisions: Sequence[Decision]) -> frozenset[bytes]:
+        """See Store."""
+        return await settling.decide(self._shared, actor, decisions)
+
+    async def settle(self, provider: str, rows: Sequence[Settlement], signals: Sequence[Signal]) -> Settled:
+        """See Store."""
+        return await settling.settle(self._shared, self._endpoints, provider, rows, signals)
+
+    async def promote(self, limit: int) -> int:
+        """See Store."""
+        return await upkeep.promote(self._shared, limit)
+
+    async def take_back(self, limit: int, actor: str) -> TakenBack:
+        """See Store."""
+        return await upkeep.take_back(self._shared, limit, actor)
+
+    async def sweep(self, limit: int, actor: str) -> Swept:
+        """See Store."""
+        return await upkeep.sweep(self._shared, limit, actor)
+
+    async def doubtful(self, limit: int, lease_seconds: float) -> tuple[datetime, list[Doubtful]]:
+        """See Store."""
+        return await upkeep.doubtful(self._shared, limit, lease_seconds)
+
+    async def probe_circuits(self, providers: Sequence[str]) -> int:
+        """See Store."""
+        return await upkeep.probe_circuits(self._shared, providers)
+
+    async def next_step(self, providers: Sequence[str]) -> float | None:
+        """See Store."""
+        return await upkeep.next_step(self._shared, providers)
+
+    async def cancel(self, actor: str, reason: str, *, reminder: bytes | None, delivery: bytes | None) -> Cancelled:
+        """See Store. Raises NotFound."""
+        return await upkeep.cancel(self._shared, actor, reason, reminder, delivery)
+
+    async def close(self) -> None:
+        """See Store."""
+        await self._claims.close()
+        await self._shared.close()

@@ -1,0 +1,128 @@
+"""Tick: what is due is read without locks, and written by compare-and-set.
+
+Only the reminders that this transaction moved on bring deliveries, and only the deliveries that are
+really new bring work. So a tick may be repeated, or run beside another, and nothing doubles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from duly.core.model import Due, Fired, NewContact, NewDelivery
+from duly.core.states import State, check
+from duly.ports import DueBatch, Materialised
+from duly.stores.postgres import rows as stored
+from duly.stores.postgres.arrays import Packed, ints, texts, times, uuids
+from duly.stores.postgres.connect import Connections, Transaction
+from duly.stores.postgres.intake import contact_columns
+
+__all__ = ["due", "due_remain", "materialise"]
+
+
+async def due(connections: Connections, limit: int) -> DueBatch:
+    """See Store.due."""
+    async with connections.transaction() as tx:
+        now, found = await tx.now(), await tx.rows("due", limit)
+    rows: list[Due] = [stored.due(row) for row in found]
+    return DueBatch(now, rows)
+
+
+async def due_remain(connections: Connections) -> bool:
+    """See Store.due_remain."""
+    async with connections.transaction() as tx:
+        (remain,) = await tx.row("due_remain")
+    return bool(remain)
+
+
+async def materialise(connections: Connections, fired: Sequence[Fired]) -> Materialised:
+    """See Store.materialise."""
+    if not fired:
+        return Materialised(0, 0, 0)
+    ordered = sorted(fired, key=lambda one: one.reminder)
+    async with connections.transaction() as tx:
+        advanced = await _advance(tx, ordered)
+        wanted = [new for one in ordered if one.reminder in advanced for new in one.deliveries]
+        created = await _add_deliveries(tx, wanted)
+    return Materialised(len(created), len(wanted) - len(created), len(fired) - len(advanced))
+
+
+async def _advance(tx: Transaction, fired: Sequence[Fired]) -> set[bytes]:
+    """Move the schedules on; returns the reminders that were still where the tick saw them."""
+    found = await tx.rows(
+        "advance",
+        uuids([one.reminder for one in fired]),
+        times(one.expected_due for one in fired),
+        ints(one.revision for one in fired),
+        times(one.next_due for one in fired),
+    )
+    return {identity for (identity,) in found}
+
+
+async def _add_deliveries(tx: Transaction, wanted: Sequence[NewDelivery]) -> set[bytes]:
+    """Write the deliveries that are not there, and what belongs to them; returns the ids that are new."""
+    if not wanted:
+        return set()
+    for new in wanted:
+        check(None, new.state)
+    ordered = sorted(wanted, key=lambda new: new.id)
+    found = await tx.rows("add_deliveries", *_delivery_columns(ordered))
+    created = {identity for (identity,) in found}
+    await _add_contacts(tx, (new for new in ordered if new.id in created and new.address is not None))
+    await _add_work(tx, [new for new in ordered if new.id in created and new.state is State.READY])
+    await _note_ended(tx, [new for new in ordered if new.id in created and new.state is not State.READY])
+    return created
+
+
+async def _add_contacts(tx: Transaction, deliveries: Iterable[NewDelivery]) -> None:
+    """Contacts of recipients that were named by an id alone."""
+    found = {
+        new.contact: (NewContact(new.contact, new.channel, new.address or "", new.endpoint), new.account_id)
+        for new in deliveries
+    }
+    if found:
+        await tx.send("add_contacts", *contact_columns([found[identity] for identity in sorted(found)]))
+
+
+async def _add_work(tx: Transaction, ready: Sequence[NewDelivery]) -> None:
+    if ready:
+        await tx.send("add_work", *_shared_columns(ready))
+
+
+async def _note_ended(tx: Transaction, ended: Sequence[NewDelivery]) -> None:
+    """Deliveries that are written as evidence only."""
+    if not ended:
+        return
+    await tx.send(
+        "note_deliveries",
+        uuids([new.id for new in ended]),
+        ints(new.account_id for new in ended),
+        uuids([new.reminder for new in ended]),
+        texts(new.state for new in ended),
+        texts(new.reason or str(new.state) for new in ended),
+    )
+
+
+def _shared_columns(rows: Sequence[NewDelivery]) -> list[Packed]:
+    """What `delivery` and `work` both hold, in the order of both statements."""
+    return [
+        uuids([new.id for new in rows]),
+        ints(new.account_id for new in rows),
+        uuids([new.reminder for new in rows]),
+        uuids([new.recipient for new in rows]),
+        uuids([new.contact for new in rows]),
+        uuids([new.endpoint for new in rows]),
+        texts(new.occurrence for new in rows),
+        texts(new.channel for new in rows),
+        texts(new.provider for new in rows),
+        texts(new.lane for new in rows),
+        times(new.due_at for new in rows),
+        times(new.deadline_at for new in rows),
+    ]
+
+
+def _delivery_columns(rows: Sequence[NewDelivery]) -> list[Packed]:
+    return [
+        *_shared_columns(rows),
+        texts(None if new.state is State.READY else new.state for new in rows),
+        texts(new.reason for new in rows),
+    ]

@@ -1,0 +1,115 @@
+"""Upkeep, reconcile's claim, and cancel: what moves rows that no worker is about to send."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from duly.core.budget import BEHIND_CIRCUIT
+from duly.core.keys import show
+from duly.core.model import Doubtful
+from duly.errors import NotFound
+from duly.ports import Cancelled, Swept, TakenBack
+from duly.stores.postgres import rows as stored
+from duly.stores.postgres.arrays import texts, uuids
+from duly.stores.postgres.connect import Connections, Transaction
+from duly.stores.postgres.settling import WAKE_ROWS_MAX
+
+__all__ = ["cancel", "doubtful", "next_step", "probe_circuits", "promote", "sweep", "take_back"]
+
+
+async def promote(connections: Connections, limit: int) -> int:
+    """See Store.promote."""
+    async with connections.transaction() as tx:
+        cursor = await tx.send("promote", limit)
+    return cursor.rowcount
+
+
+async def take_back(connections: Connections, limit: int, actor: str) -> TakenBack:
+    """See Store.take_back."""
+    async with connections.transaction() as tx:
+        found = await tx.row("take_back", limit, actor)
+    return TakenBack._make(found)
+
+
+async def sweep(connections: Connections, limit: int, actor: str) -> Swept:
+    """See Store.sweep."""
+    async with connections.transaction() as tx:
+        found = await tx.row("sweep", limit, actor)
+    return Swept._make(found)
+
+
+async def doubtful(connections: Connections, limit: int, lease_seconds: float) -> tuple[datetime, list[Doubtful]]:
+    """See Store.doubtful."""
+    async with connections.transaction() as tx:
+        cursor = await tx.send("doubtful", limit, lease_seconds)
+    return await tx.now(), [stored.doubtful(row) for row in await cursor.fetchall()]
+
+
+async def probe_circuits(connections: Connections, providers: Sequence[str]) -> int:
+    """See Store.probe_circuits. Returns how many circuits were open."""
+    async with connections.transaction() as tx:
+        cursor = await tx.send("probe_circuits", texts(providers))
+        await tx.send("wake", texts(providers), None, texts(BEHIND_CIRCUIT), WAKE_ROWS_MAX)
+    return cursor.rowcount
+
+
+async def next_step(connections: Connections, providers: Sequence[str]) -> float | None:
+    """See Store.next_step."""
+    async with connections.transaction() as tx:
+        (seconds,) = await tx.row("next_step", texts(providers))
+    return None if seconds is None else max(0.0, seconds)
+
+
+# --- cancel --------------------------------------------------------------------------------------
+
+
+async def cancel(
+    connections: Connections, actor: str, reason: str, reminder: bytes | None, delivery: bytes | None
+) -> Cancelled:
+    """See Store.cancel. Raises NotFound."""
+    async with connections.transaction() as tx:
+        if reminder is not None:
+            ids = await _cancel_reminder(tx, actor, reason, reminder)
+        else:
+            ids = [delivery] if delivery is not None else []
+        counts = await _cancel_deliveries(tx, actor, reason, ids) if ids is not None else None
+    if counts is None or (reminder is None and not any(counts)):
+        raise NotFound(f"nothing goes by {show(reminder or delivery or b'')}")
+    return counts
+
+
+async def _cancel_reminder(tx: Transaction, actor: str, reason: str, reminder: bytes) -> list[bytes] | None:
+    """Cancel the reminder itself; returns its deliveries, None if there is no such reminder."""
+    found = await tx.rows("lock_reminder", reminder.hex())
+    if not found:
+        return None
+    ((account, status),) = found
+    await tx.send("cancel_reminder", reminder.hex(), actor, reason, status)
+    return [identity for (identity,) in await tx.rows("deliveries_of", account, reminder.hex())]
+
+
+async def _cancel_deliveries(tx: Transaction, actor: str, reason: str, ids: Sequence[bytes]) -> Cancelled:
+    """What is open and surely unsent ends; what may have been sent is not sent again."""
+    if not ids:
+        return Cancelled(0, 0, 0, 0)
+    open_rows = await tx.rows("lock_work", uuids(ids))
+    cancelled = [row[0] for row in open_rows if _surely_unsent(*row[1:])]
+    in_doubt = [row[0] for row in open_rows if _in_doubt(*row[1:])]
+    if cancelled:
+        await tx.send("cancel_work", uuids(cancelled), actor, reason)
+    if in_doubt:
+        await tx.send("close_work", uuids(in_doubt), actor, reason)
+    heads = await tx.rows(
+        "heads", uuids([identity for identity in ids if identity not in {row[0] for row in open_rows}])
+    )
+    sending = len(open_rows) - len(cancelled) - len(in_doubt)
+    return Cancelled(len(cancelled), sending, len(in_doubt), len(heads))
+
+
+def _surely_unsent(state: str, begun: bool, doubt: bool) -> bool:  # noqa: FBT001
+    return state in ("ready", "waiting", "leased") and not begun and not doubt
+
+
+def _in_doubt(state: str, begun: bool, doubt: bool) -> bool:  # noqa: FBT001
+    return not begun and (doubt or state in ("uncertain", "held"))

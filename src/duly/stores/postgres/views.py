@@ -1,0 +1,126 @@
+"""Read-only views of a PostgreSQL ledger: ports.Views, on the connections of the store.
+
+A state that is not final is looked up in the open work, so that the list of held deliveries costs the
+same in a ledger of ten years.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from duly.core import keys
+from duly.core.states import OPEN
+from duly.errors import NotFound
+from duly.ports import Filters
+from duly.stores import documents
+from duly.stores.loader import load
+from duly.stores.postgres.connect import Connections, Row, Transaction
+
+__all__ = ["PostgresViews"]
+
+ID_BYTES: Final = 16
+INVARIANT: Final = "invariant_"
+
+
+class PostgresViews:
+    """ports.Views over PostgreSQL. Made by `PostgresStore.views`, and closed with the store."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def deliveries(self, filters: Filters) -> list[dict[str, Any]]:
+        """See Views.deliveries."""
+        statement = "list_open" if filters.status in OPEN else "list"
+        async with self._connections.transaction() as tx:
+            cursor = await tx.send(statement, filters.status, filters.account, filters.channel, filters.limit)
+        return [_document(documents.LINE, row) for row in await cursor.fetchall()]
+
+    async def status(self) -> dict[str, Any]:
+        """See Views.status."""
+        async with self._connections.transaction() as tx:
+            states = [*await tx.rows("status_open"), *await tx.rows("status_final")]
+            lanes, budgets = await tx.rows("status_lanes"), await tx.rows("status_budgets")
+        return {
+            "states": _counts(states),
+            "lanes": _counts(lanes),
+            "budgets": [_document(documents.BUDGET, row) for row in budgets],
+        }
+
+    async def find(self, identity: str, account: str | None) -> tuple[str, bytes]:
+        """See Views.find. Raises NotFound."""
+        async with self._connections.transaction() as tx:
+            found = await _find(tx, identity, account)
+        if found is None:
+            raise NotFound(_nobody(identity, account))
+        return found
+
+    async def show_delivery(self, identity: bytes) -> dict[str, Any]:
+        """See Views.show_delivery. Raises NotFound."""
+        async with self._connections.transaction() as tx:
+            rows = await tx.rows("show_delivery", identity.hex())
+            attempts = await tx.rows("show_attempts", identity.hex())
+            events = await tx.rows("show_events", identity.hex())
+        if not rows:
+            raise NotFound(f"no delivery has the id {keys.show(identity)}")
+        return documents.delivery(
+            _document(documents.DELIVERY, rows[0]),
+            [_document(documents.ATTEMPT, row) for row in attempts],
+            [_document(documents.EVENT, row) for row in events],
+        )
+
+    async def show_reminder(self, identity: bytes) -> dict[str, Any]:
+        """See Views.show_reminder. Raises NotFound."""
+        async with self._connections.transaction() as tx:
+            rows = await tx.rows("show_reminder", identity.hex())
+            lines = await tx.rows("list_of_reminder", rows[0][-1], identity.hex()) if rows else []
+        if not rows:
+            raise NotFound(f"no reminder has the id {keys.show(identity)}")
+        *columns, next_due_at, _ = rows[0]
+        return documents.reminder(
+            _document(documents.REMINDER, (*columns, next_due_at)),
+            next_due_at,
+            [_document(documents.LINE, line) for line in lines],
+        )
+
+    async def invariants(self) -> list[tuple[str, int]]:
+        """See Views.invariants."""
+        names = sorted(name for name in load("postgres") if name.startswith(INVARIANT))
+        async with self._connections.transaction() as tx:
+            return [(name.removeprefix(INVARIANT), (await tx.row(name))[0]) for name in names]
+
+
+async def _find(tx: Transaction, identity: str, account: str | None) -> tuple[str, bytes] | None:
+    """An id of ours first, then the caller's key."""
+    parsed = keys.parse(identity)
+    for kind in ("delivery", "reminder"):
+        if parsed is not None and await tx.rows(f"find_{kind}", parsed.hex(), account):
+            return kind, parsed
+    found: list[Row] = [] if account is None else await tx.rows("find_key", identity, account)
+    return ("reminder", found[0][0]) if found else None
+
+
+def _nobody(identity: str, account: str | None) -> str:
+    if account is None:
+        return f"no reminder or delivery has the id {identity!r}; to look up your own key, add its account"
+    return f"account {account!r} has no reminder or delivery {identity!r}"
+
+
+def _document(words: Sequence[str], row: Row) -> dict[str, Any]:
+    return {word: _shown(value) for word, value in zip(words, row, strict=True)}
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return documents.instant(value)
+    if isinstance(value, bytes):
+        return keys.show(value) if len(value) == ID_BYTES else value.hex()
+    return value
+
+
+def _counts(rows: Iterable[Row]) -> dict[str, Any]:
+    return {
+        word: {"count": count, "oldest_age_seconds": None if age is None else max(0.0, age)}
+        for word, count, age in rows
+    }

@@ -1,0 +1,50 @@
+-- Intake: reminders with their accounts, recipients and contacts. Every insert takes its rows in key order, so that
+-- two imports of the same rows wait for each other and never in a circle.
+
+-- name: add_accounts
+-- $1 names. Asked only for names that are not there yet: a conflict would burn a number of the sequence each time.
+insert into account (name)
+select u.name from unnest($1::text[]) u (name)
+where not exists (select from account a where a.name = u.name)
+order by u.name
+on conflict do nothing;
+
+-- name: account_ids
+select name, id from account where name = any ($1::text[]);
+
+-- name: add_reminders
+-- Returns the ids that are new. $1 ids, and one array per column.
+insert into reminder (id, account_id, caller_key, body_hash, recipient_id, inline, addresses, channels, template, data,
+                      "to", notify_at, zone, deadline, deadline_at, late, lane, purpose, event_version, next_due_at)
+select u.id, u.account_id, u.caller_key, u.body_hash, u.recipient_id, u.inline, u.addresses::jsonb,
+       string_to_array(u.channels, ','), u.template, u.data::jsonb, u."to"::jsonb, u.notify_at, u.zone, u.deadline,
+       u.deadline_at, u.late, u.lane, u.purpose, u.event_version, u.next_due_at
+from unnest($1::uuid[], $2::int[], $3::text[], $4::bytea[], $5::uuid[], $6::bool[], $7::text[], $8::text[], $9::text[],
+            $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::timestamptz[], $16::text[],
+            $17::text[], $18::text[], $19::int[], $20::timestamptz[])
+  u (id, account_id, caller_key, body_hash, recipient_id, inline, addresses, channels, template, data, "to", notify_at,
+     zone, deadline, deadline_at, late, lane, purpose, event_version, next_due_at)
+on conflict do nothing
+returning id;
+
+-- name: body_hashes
+-- $1 ids: the bodies as first submitted.
+select id, body_hash from reminder where id = any (array(select unnest($1::uuid[])));
+
+-- name: recipient_addresses
+-- $1 ids.
+select id, addresses from recipient where id = any (array(select unnest($1::uuid[])));
+
+-- name: add_recipients
+-- $1 ids in key order, $2 accounts, $3 the caller's names for them, $4 names, $5 zones, $6 locales, $7 addresses.
+insert into recipient (id, account_id, ref, name, zone, locale, addresses)
+select u.id, u.account_id, u.ref, u.name, u.zone, u.locale, u.addresses::jsonb
+from unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+  u (id, account_id, ref, name, zone, locale, addresses)
+on conflict do nothing;
+
+-- name: add_contacts
+-- $1 ids in key order, $2 accounts, $3 channels, $4 addresses, $5 endpoints.
+insert into contact (id, account_id, channel, address, endpoint)
+select * from unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::uuid[])
+on conflict do nothing;

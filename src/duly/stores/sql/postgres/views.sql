@@ -1,0 +1,87 @@
+-- Views: read-only. Columns come in the order of the words of stores/documents.py.
+
+-- name: list
+-- $1 status, $2 account, $3 channel (null: any), $4 rows at most.
+select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
+from ledger l
+join account a on a.id = l.account_id
+join reminder r on r.id = l.reminder_id
+where ($1::text is null or l.status = $1) and ($2::text is null or a.name = $2) and ($3::text is null or l.channel = $3)
+order by l.created_at desc, l.id limit $4;
+
+-- name: list_open
+-- As `list`, for a state that is not final: read from the open work, however long the ledger is.
+select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
+from work w
+join ledger l on l.id = w.delivery_id
+join account a on a.id = l.account_id
+join reminder r on r.id = l.reminder_id
+where w.state = case when $1 = 'sending' then 'leased' else $1 end
+  and l.status = $1 and ($2::text is null or a.name = $2) and ($3::text is null or l.channel = $3)
+order by l.created_at desc, l.id limit $4;
+
+-- name: list_of_reminder
+-- $1 account, $2 reminder.
+select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
+from ledger l
+join account a on a.id = l.account_id
+join reminder r on r.id = l.reminder_id
+where l.account_id = $1 and l.reminder_id = $2::uuid
+order by l.due_at desc, l.id;
+
+-- name: status_open
+select case when state = 'leased' and begun then 'sending' else state end, count(*), extract(epoch from now() - min(since))::float8
+from work group by 1;
+
+-- name: status_final
+select status, count(*), null::float8 from delivery where status is not null group by status;
+
+-- name: status_lanes
+-- What is ready and waits for a worker.
+select lane, count(*), extract(epoch from now() - min(since))::float8 from work where state = 'ready' group by lane;
+
+-- name: status_budgets
+select provider, endpoint, tokens, rate, blocked_until, block_reason, circuit, failures
+from budget order by provider, endpoint;
+
+-- name: find_delivery
+select d.id from delivery d join account a on a.id = d.account_id
+where d.id = $1::uuid and ($2::text is null or a.name = $2);
+
+-- name: find_reminder
+select r.id from reminder r join account a on a.id = r.account_id
+where r.id = $1::uuid and ($2::text is null or a.name = $2);
+
+-- name: find_key
+select r.id from account a join reminder r on r.account_id = a.id and r.caller_key = $1
+where a.name = $2;
+
+-- name: show_delivery
+select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.provider, r.template,
+       (select f.template_version from frozen f where f.delivery_id = l.id order by f.number desc limit 1),
+       l.status, l.reason, l.next_at, l.due_at, l.deadline_at, l.lane,
+       (select t.payload_hash from attempt t where t.delivery_id = l.id order by t.number desc limit 1),
+       l.request_id, l.lease_until
+from ledger l
+join account a on a.id = l.account_id
+join reminder r on r.id = l.reminder_id
+where l.id = $1::uuid;
+
+-- name: show_attempts
+select t.number, t.started_at, r.finished_at, r.outcome, r.class, r.http_status, r.request_id, t.payload_hash,
+       r.retry_after::float8, r.excerpt, t.worker
+from attempt t left join attempt_result r on r.delivery_id = t.delivery_id and r.number = t.number
+where t.delivery_id = $1::uuid order by t.number;
+
+-- name: show_events
+select e.at, e.kind, e.from_state, e.to_state, e.actor, e.reason
+from delivery d join event e on e.reminder_id = d.reminder_id and e.delivery_id = d.id
+where d.id = $1::uuid order by e.id;
+
+-- name: show_reminder
+select r.id, a.name, r.caller_key, r.status, r.notify_at, case when r.zone = 'recipient' then p.zone else r.zone end,
+       r.next_due_at, r.account_id
+from reminder r
+join account a on a.id = r.account_id
+left join recipient p on p.id = r.recipient_id
+where r.id = $1::uuid;

@@ -1,0 +1,182 @@
+"""What SQLite keeps, as the values of the model, and back: times, ids, flags and JSON text.
+
+Times are integer microseconds since 1970-01-01T00:00:00Z. The columns that make a `Claimed` come in the
+order in which `claim_ready` selects them.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import orjson
+
+from duly.core.keys import payload_hash
+from duly.core.model import (
+    Block,
+    Channel,
+    Claimed,
+    Doubtful,
+    Due,
+    FailureClass,
+    Frozen,
+    Lane,
+    Outcome,
+    Revisions,
+)
+
+__all__ = [
+    "SECOND_US",
+    "claimed",
+    "doubtful",
+    "due",
+    "frozen",
+    "json_text",
+    "maybe_micros",
+    "maybe_moment",
+    "micros",
+    "moment",
+]
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND: Final = timedelta(microseconds=1)
+SECOND_US: Final = 1_000_000
+
+
+def micros(when: datetime) -> int:
+    """A moment as it is stored."""
+    return (when - EPOCH) // MICROSECOND
+
+
+def maybe_micros(when: datetime | None) -> int | None:
+    """A moment as it is stored, or nothing."""
+    return None if when is None else micros(when)
+
+
+def moment(stored: int) -> datetime:
+    """A stored moment, in UTC."""
+    return EPOCH + timedelta(microseconds=stored)
+
+
+def maybe_moment(stored: int | None) -> datetime | None:
+    """A stored moment, or nothing."""
+    return None if stored is None else moment(stored)
+
+
+def json_text(value: Any) -> str:
+    """JSON as it is stored."""
+    return orjson.dumps(value).decode()
+
+
+def due(row: tuple[Any, ...]) -> Due:
+    """A row of `due`."""
+    reminder, account_id, account, key, recipient, revision, due_at, deadline_at, channels, addresses, inline, lane = (
+        row
+    )
+    return Due(
+        reminder=reminder,
+        account_id=account_id,
+        account=account,
+        key=key,
+        recipient=recipient,
+        revision=revision,
+        due_at=moment(due_at),
+        deadline_at=moment(deadline_at),
+        channels=tuple(map(Channel, orjson.loads(channels))),
+        addresses=orjson.loads(addresses),
+        inline=bool(inline),
+        lane=Lane(lane),
+    )
+
+
+def claimed(row: tuple[Any, ...], lease_until: datetime, bytes_before: Frozen | None, now: int) -> Claimed:
+    """A row of `claim_ready`, as it stands once its fence is raised."""
+    (
+        delivery, account_id, account, fence, attempts, spared, doubt, closed, granted, first_unknown_at,
+        reminder, reminder_key, reminder_status, occurrence, lane, due_at, deadline_at,
+        endpoint, channel, address, ref, name, zone, locale, template, data,
+        account_revision, reminder_revision, recipient_revision, contact_revision,
+        paused, suppressed, blocked_until, block_reason, circuit,
+    ) = row  # fmt: skip
+    return Claimed(
+        id=delivery,
+        account_id=account_id,
+        account=account,
+        fence=fence + 1,
+        attempts=attempts,
+        spared=spared,
+        doubt=bool(doubt),
+        closed=bool(closed),
+        granted=bool(granted),
+        first_unknown_at=maybe_moment(first_unknown_at),
+        reminder=reminder,
+        reminder_key=reminder_key,
+        reminder_status=reminder_status,
+        occurrence=occurrence,
+        lane=Lane(lane),
+        due_at=moment(due_at),
+        deadline_at=moment(deadline_at),
+        lease_until=lease_until,
+        endpoint=endpoint,
+        channel=Channel(channel),
+        address=address,
+        recipient_ref=ref,
+        recipient_name=name,
+        recipient_zone=zone,
+        recipient_locale=locale,
+        template=template,
+        data=orjson.loads(data),
+        revisions=Revisions(account_revision, reminder_revision, recipient_revision, contact_revision),
+        account_paused=bool(paused),
+        suppressed=suppressed,
+        block=_block(blocked_until, block_reason, circuit, now),
+        frozen=bytes_before,
+    )
+
+
+def frozen(row: tuple[Any, ...]) -> Frozen:
+    """A row of `frozen_latest`."""
+    number, destination, body, template, version, reminder_revision, recipient_revision, contact_revision, sent = row
+    return Frozen(
+        destination=destination,
+        body=body,
+        template=template,
+        template_version=version,
+        number=number,
+        reminder_revision=reminder_revision,
+        recipient_revision=recipient_revision,
+        contact_revision=contact_revision,
+        hash=sent or payload_hash(body),
+    )
+
+
+def doubtful(row: tuple[Any, ...]) -> Doubtful:
+    """A row of `doubtful_due`, as it stands once its fence is raised."""
+    (
+        delivery, fence, account, provider, address, attempts, spared, unknown, outcome, failure,
+        first_unknown_at, deadline_at, closed, kept, reason,
+    ) = row  # fmt: skip
+    return Doubtful(
+        id=delivery,
+        fence=fence + 1,
+        account=account,
+        provider=provider,
+        address=address,
+        attempts=attempts,
+        spared=spared,
+        unknown=unknown,
+        last_outcome=Outcome(outcome) if outcome else None,
+        last_failure=FailureClass(failure) if failure else None,
+        first_unknown_at=maybe_moment(first_unknown_at),
+        deadline_at=moment(deadline_at),
+        closed=bool(closed),
+        frozen=bool(kept),
+        reason=reason or "",
+    )
+
+
+def _block(until: int | None, reason: str | None, circuit: int | None, now: int) -> Block | None:
+    """A door that is closed, or a circuit that wants a probe; None where anybody may pass."""
+    if until is None or not (circuit or until > now):
+        return None
+    return Block(moment(until), reason or "", bool(circuit))

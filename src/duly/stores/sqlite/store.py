@@ -1,0 +1,193 @@
+"""The ledger in one SQLite file, for one machine: ports.Store over a synchronous core.
+
+Every method is one call of the core, given to `run`, and awaits nothing else. By default `run` is a
+thread of the store's own: one for the writer, one for reads, each with its own connection, so that reads
+never wait for a commit. A simulation passes a `run` that calls at once, and a clock of its own. Several
+processes may open the same file; each writer waits for its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from duly.core.model import (
+    Begun,
+    Decision,
+    Doubtful,
+    Fired,
+    NewReminder,
+    Scheduled,
+    Settlement,
+    Signal,
+    Start,
+)
+from duly.errors import StoreError
+from duly.ports import Cancelled, Claim, ClaimOrder, DueBatch, Materialised, Settled, Swept, TakenBack
+from duly.stores.bisect import write_all
+from duly.stores.loader import load
+from duly.stores.sqlite import cancelling, circuits, deciding, intake, sending, settling, upkeep
+from duly.stores.sqlite.connect import Database
+from duly.stores.sqlite.threads import OwnThread
+from duly.stores.sqlite.views import SqliteViews
+
+__all__ = ["Run", "SqliteStore"]
+
+T = TypeVar("T")
+
+
+class Run(Protocol):
+    """Decides where a call of the synchronous core runs, and when its result is there."""
+
+    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
+        """The call's result, later."""
+        ...
+
+
+class SqliteStore:
+    """ports.Store on a SQLite file. See `open`."""
+
+    def __init__(self, writer: Database, reader: Database, write: Run, read: Run, let_go: ExitStack) -> None:
+        self._writer, self._reader = writer, reader
+        self._run_write, self._run_read = write, read
+        self._let_go = let_go
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls, path: str | Path, *, run: Run | None = None, now: Callable[[], int] | None = None
+    ) -> SqliteStore:
+        """Open an existing ledger.
+
+        `run` decides where the synchronous core runs (default: a thread each for writing and reading);
+        `now` is the source of `db_now()`, in microseconds since 1970-01-01T00:00:00Z (default: the
+        machine's). Raises SchemaError if there is no such file, StoreError if it cannot be used.
+        """
+        statements = load("sqlite")
+        with ExitStack() as stack:
+            write, read = _runs(run, stack)
+            writer = await write(partial(Database, path, statements, now))
+            stack.callback(writer.close)
+            reader = await read(partial(Database, path, statements, now))
+            stack.callback(reader.close)
+            return cls(writer, reader, write, read, stack.pop_all())
+
+    def views(self) -> SqliteViews:
+        """The read-only views of the same ledger."""
+        return SqliteViews(self._reader, self._read)
+
+    # --- intake ----------------------------------------------------------------------------------
+
+    async def namespace(self) -> str:
+        """See Store.namespace."""
+        return await self._read(partial(intake.namespace, self._reader))
+
+    async def schedule(self, rows: Sequence[NewReminder]) -> list[Scheduled]:
+        """See Store.schedule."""
+        return await self._write(partial(intake.schedule, self._writer, rows))
+
+    async def due(self, limit: int) -> DueBatch:
+        """See Store.due."""
+        return await self._read(partial(intake.due, self._reader, limit))
+
+    async def materialise(self, fired: Sequence[Fired]) -> Materialised:
+        """See Store.materialise."""
+        return await self._write(partial(intake.materialise, self._writer, fired))
+
+    async def due_remain(self) -> bool:
+        """See Store.due_remain."""
+        return await self._read(partial(intake.due_remain, self._reader))
+
+    # --- sending ---------------------------------------------------------------------------------
+
+    async def claim(self, order: ClaimOrder) -> Claim:
+        """See Store.claim."""
+        return await self._write(partial(sending.claim, self._writer, order))
+
+    async def begin(self, provider: str, worker: str, rows: Sequence[Start]) -> Begun:
+        """See Store.begin."""
+        return await self._write(partial(sending.begin, self._writer, provider, worker, rows))
+
+    async def abandon(self, worker: str, rows: Sequence[tuple[bytes, int]]) -> None:
+        """See Store.abandon."""
+        await self._write(partial(sending.abandon, self._writer, worker, rows))
+
+    async def decide(self, actor: str, decisions: Sequence[Decision]) -> frozenset[bytes]:
+        """See Store.decide."""
+        return await self._write(partial(deciding.decide, self._writer, actor, decisions))
+
+    async def settle(self, provider: str, rows: Sequence[Settlement], signals: Sequence[Signal]) -> Settled:
+        """See Store.settle. One bad row costs no other its outcome: what is refused is cut in half and tried again."""
+
+        async def commit(part: Sequence[Settlement]) -> Settled:
+            return await self._write(partial(settling.settle, self._writer, provider, part, signals))
+
+        return settling.added(await write_all(rows, commit, settling.scrubbed))
+
+    # --- upkeep ----------------------------------------------------------------------------------
+
+    async def promote(self, limit: int) -> int:
+        """See Store.promote."""
+        return await self._write(partial(upkeep.promote, self._writer, limit))
+
+    async def take_back(self, limit: int, actor: str) -> TakenBack:
+        """See Store.take_back."""
+        return await self._write(partial(upkeep.take_back, self._writer, limit, actor))
+
+    async def sweep(self, limit: int, actor: str) -> Swept:
+        """See Store.sweep."""
+        return await self._write(partial(upkeep.sweep, self._writer, limit, actor))
+
+    async def doubtful(self, limit: int, lease_seconds: float) -> tuple[datetime, list[Doubtful]]:
+        """See Store.doubtful."""
+        return await self._write(partial(upkeep.doubtful, self._writer, limit, lease_seconds))
+
+    async def probe_circuits(self, providers: Sequence[str]) -> int:
+        """See Store.probe_circuits."""
+        return await self._write(partial(circuits.probe_circuits, self._writer, providers))
+
+    async def next_step(self, providers: Sequence[str]) -> float | None:
+        """See Store.next_step."""
+        return await self._read(partial(upkeep.next_step, self._reader, providers))
+
+    async def cancel(self, actor: str, reason: str, *, reminder: bytes | None, delivery: bytes | None) -> Cancelled:
+        """See Store.cancel."""
+        call = partial(cancelling.cancel, self._writer, actor, reason, reminder=reminder, delivery=delivery)
+        return await self._write(call)
+
+    async def close(self) -> None:
+        """See Store.close. Calls that were started are finished first; closing twice is harmless."""
+        if not self._closed:
+            self._closed = True
+            await self._run_read(_nothing)
+            await self._run_write(self._let_go.close)
+
+    async def _write(self, call: Callable[[], T]) -> T:
+        self._refuse_if_closed()
+        return await self._run_write(call)
+
+    async def _read(self, call: Callable[[], T]) -> T:
+        self._refuse_if_closed()
+        return await self._run_read(call)
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise StoreError(f"database {self._writer.path}: it was closed here; open it again")
+
+
+def _runs(run: Run | None, stack: ExitStack) -> tuple[Run, Run]:
+    """Where to write and where to read."""
+    if run is not None:
+        return run, run
+    write, read = OwnThread("duly-write"), OwnThread("duly-read")
+    stack.callback(write.close)
+    stack.callback(read.close)
+    return write, read
+
+
+def _nothing() -> None:
+    """Runs when the calls before it have run."""

@@ -1,0 +1,152 @@
+"""Read-only views of a SQLite ledger: ports.Views, on the reader's connection.
+
+Several statements of one view read one snapshot. A state that is not final is looked up in the open work,
+so that the list of held deliveries costs the same in a ledger of ten years.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from duly.core import keys
+from duly.core.states import OPEN
+from duly.errors import NotFound
+from duly.ports import Filters
+from duly.stores import documents
+from duly.stores.loader import load
+from duly.stores.sqlite.connect import Database
+from duly.stores.sqlite.rows import SECOND_US, maybe_moment, moment
+
+if TYPE_CHECKING:
+    from duly.stores.sqlite.store import Run
+
+__all__ = ["SqliteViews"]
+
+T = TypeVar("T")
+ID_BYTES: Final = 16
+INVARIANT: Final = "invariant_"
+
+
+class SqliteViews:
+    """ports.Views on a SQLite file. Made by `SqliteStore.views`, and closed with the store."""
+
+    def __init__(self, db: Database, run: Run) -> None:
+        self._db, self._run = db, run
+
+    async def deliveries(self, filters: Filters) -> list[dict[str, Any]]:
+        """See Views.deliveries."""
+        return await self._read(_deliveries, filters)
+
+    async def status(self) -> dict[str, Any]:
+        """See Views.status."""
+        return await self._read(_status)
+
+    async def find(self, identity: str, account: str | None) -> tuple[str, bytes]:
+        """See Views.find."""
+        return await self._read(_find, identity, account)
+
+    async def show_delivery(self, identity: bytes) -> dict[str, Any]:
+        """See Views.show_delivery. Raises NotFound."""
+        return await self._read(_show_delivery, identity)
+
+    async def show_reminder(self, identity: bytes) -> dict[str, Any]:
+        """See Views.show_reminder. Raises NotFound."""
+        return await self._read(_show_reminder, identity)
+
+    async def invariants(self) -> list[tuple[str, int]]:
+        """See Views.invariants."""
+        return await self._read(_invariants)
+
+    def _read(self, view: Callable[..., T], *arguments: Any) -> Awaitable[T]:
+        return self._run(partial(_in_snapshot, self._db, view, *arguments))
+
+
+def _in_snapshot(db: Database, view: Callable[..., T], *arguments: Any) -> T:
+    with db.reading():
+        return view(db, *arguments)
+
+
+def _document(words: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
+    return {word: _shown(word, value) for word, value in zip(words, row, strict=True)}
+
+
+def _shown(word: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if documents.is_moment(word):
+        return documents.instant(moment(value))
+    if isinstance(value, bytes):
+        return keys.show(value) if len(value) == ID_BYTES else value.hex()
+    return value
+
+
+def _deliveries(db: Database, filters: Filters) -> list[dict[str, Any]]:
+    statement = "list_open" if filters.status in OPEN else "list"
+    return [_document(documents.LINE, row) for row in db.rows(statement, **filters._asdict())]
+
+
+def _status(db: Database) -> dict[str, Any]:
+    return {
+        "states": _counts(db, "status_open") | _counts(db, "status_final"),
+        "lanes": _counts(db, "status_lanes"),
+        "budgets": [_budget(row) for row in db.rows("status_budgets")],
+    }
+
+
+def _counts(db: Database, statement: str) -> dict[str, Any]:
+    now = db.now()
+    return {
+        word: {"count": count, "oldest_age_seconds": None if since is None else max(0, now - since) / SECOND_US}
+        for word, count, since in db.rows(statement)
+    }
+
+
+def _budget(row: Sequence[Any]) -> dict[str, Any]:
+    budget = _document(documents.BUDGET, row)
+    return budget | {"circuit": bool(budget["circuit"])}
+
+
+def _find(db: Database, identity: str, account: str | None) -> tuple[str, bytes]:
+    parsed = keys.parse(identity)
+    for kind in ("delivery", "reminder"):
+        if parsed is not None and db.row(f"find_{kind}", id=parsed, account=account):
+            return kind, parsed
+    found = None if account is None else db.value("find_key", key=identity, account=account)
+    if found is None:
+        raise NotFound(_nobody(identity, account))
+    return "reminder", found
+
+
+def _nobody(identity: str, account: str | None) -> str:
+    if account is None:
+        return f"no reminder or delivery has the id {identity!r}; to look up your own key, add its account"
+    return f"account {account!r} has no reminder or delivery {identity!r}"
+
+
+def _show_delivery(db: Database, identity: bytes) -> dict[str, Any]:
+    row = db.row("show_delivery", id=identity)
+    if row is None:
+        raise NotFound(f"no delivery has the id {keys.show(identity)}")
+    attempts = [_document(documents.ATTEMPT, row) for row in db.rows("show_attempts", id=identity)]
+    events = [_document(documents.EVENT, row) for row in db.rows("show_events", id=identity)]
+    return documents.delivery(_document(documents.DELIVERY, row), attempts, events)
+
+
+def _show_reminder(db: Database, identity: bytes) -> dict[str, Any]:
+    row = db.row("show_reminder", id=identity)
+    if row is None:
+        raise NotFound(f"no reminder has the id {keys.show(identity)}")
+    *columns, next_due_at, account = row
+    deliveries = db.rows("list_of_reminder", account=account, reminder=identity)
+    return documents.reminder(
+        _document(documents.REMINDER, (*columns, next_due_at)),
+        maybe_moment(next_due_at),
+        [_document(documents.LINE, line) for line in deliveries],
+    )
+
+
+def _invariants(db: Database) -> list[tuple[str, int]]:
+    names = sorted(name for name in load("sqlite") if name.startswith(INVARIANT))
+    return [(name.removeprefix(INVARIANT), db.value(name)) for name in names]

@@ -1,0 +1,1 @@
+"""A package, so that tests can import what they share: `from tests.tidy.project import ...`."""

@@ -1,0 +1,23 @@
+"""What every test stands on: no settings from outside, and properties that run the same on a slow machine.
+
+A `DULY_...` variable of the shell that started pytest would configure the code under test, so they are
+taken away before anything is imported. The few that are meant for the tests themselves stay.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from hypothesis import settings
+
+FOR_TESTS: Final = {"DULY_TEST_POSTGRES", "DULY_REQUIRE_POSTGRES"}
+
+for name in [name for name in os.environ if name.startswith("DULY_") and name not in FOR_TESTS]:
+    del os.environ[name]
+
+# A deadline per example would measure the machine. CI draws the same examples every time, so that a red
+# run is about the change; a developer's own runs keep looking for new ones.
+settings.register_profile("here", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "here")

@@ -1,0 +1,69 @@
+"""The reference page of providers says what the code says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from duly.core.model import Capabilities, Channel
+from duly.providers import table, webhook
+from duly.runtime.config.model import KINDS
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "providers.md"
+
+
+def test_the_page_is_fresh() -> None:
+    """The page in the repository is what `python -m duly.providers.table` prints now."""
+    printed = subprocess.run([sys.executable, "-m", "duly.providers.table"], capture_output=True, text=True, check=True)
+    assert PAGE.read_text(encoding="utf-8") == printed.stdout
+
+
+def test_every_kind_is_declared() -> None:
+    """Every kind of provider that can be configured has its row."""
+    assert {one.kind for one in table.declared()} == set(KINDS)
+
+
+def test_every_verdict_has_its_row() -> None:
+    """Each answer that the webhook's tables name stands in one row of the page, with its class."""
+    rows = [line for line in table.page().splitlines() if line.startswith("| ")]
+    for status, verdict in webhook.BY_STATUS.items():
+        (row,) = [row for row in rows if str(status) in row.split("|")[1].replace(",", " ").split()]
+        assert f"| {verdict.outcome} | {verdict.failure} |" in row
+
+
+@pytest.mark.parametrize(
+    ("promise", "repeat", "ladder", "twice"),
+    [
+        (
+            Capabilities(Channel.SMS),
+            "is a second message",
+            "`on_doubt`",
+            "only by `resend` or an operator's decision",
+        ),
+        (
+            Capabilities(Channel.EMAIL, keyed_for=timedelta(days=7), key_scope=("account", "token")),
+            "is dropped for 7 days, per account and token",
+            "the same bytes under the same key; `on_doubt`",
+            "no, while the receiver keeps its promise",
+        ),
+        (
+            Capabilities(Channel.EMAIL, lookup_by_key=True, settling=timedelta(minutes=10)),
+            "is a second message",
+            "look-up by our key after 600 seconds; `on_doubt`",
+            "no, while the receiver keeps its promise",
+        ),
+        (
+            Capabilities(Channel.SMS, echoes_key=True, searchable=True, settling=timedelta(minutes=2)),
+            "is a second message",
+            "the first event that echoes our key; search by recipient and time after 120 seconds; `on_doubt`",
+            "only by `resend` or an operator's decision",
+        ),
+    ],
+)
+def test_a_promise_in_words(promise: Capabilities, repeat: str, ladder: str, twice: str) -> None:
+    """Each promise is told by its rungs, in the order in which they are climbed, and never by more."""
+    assert table._promise(table.Declared("any", "as it is", promise))[-3:] == (repeat, ladder, twice)

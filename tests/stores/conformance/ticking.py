@@ -1,0 +1,193 @@
+"""Cases of due, materialise and due_remain: a schedule moves on once, and each occurrence is written once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from duly.core import keys
+from duly.core.model import Channel, Fired
+from duly.core.schedule import fire
+from duly.core.states import State
+from duly.ports import Materialised
+from duly.testing.builders import NAMESPACE, PROVIDERS, new_reminder
+from tests.stores.conformance import case
+from tests.stores.conformance.scene import Scene, delivery_id
+
+EMAIL, WEBHOOK = Channel.EMAIL, Channel.WEBHOOK
+
+
+async def fired(scene: Scene, limit: int = 2000) -> list[Fired]:
+    """What is due, as what it becomes."""
+    batch = await scene.store.due(limit)
+    return [fire(row, batch.now, NAMESPACE, PROVIDERS) for row in batch.rows]
+
+
+@case
+async def due_reads_the_oldest_first(scene: Scene) -> None:
+    """Due reminders come oldest first, no more than asked for, with the database's time."""
+    now = await scene.now()
+    rows = [new_reminder(f"r{i}", now - timedelta(minutes=i)) for i in range(1, 6)]
+    await scene.store.schedule(rows)
+    batch = await scene.store.due(3)
+    assert [row.key for row in batch.rows] == ["r5", "r4", "r3"]
+    assert now <= batch.now <= now + timedelta(minutes=1)
+
+
+@case
+async def due_tells_all_that_a_tick_needs(scene: Scene) -> None:
+    """A due reminder comes with its account, recipient, revision, channels, addresses and times."""
+    (row,) = await scene.schedule("r", channels=(EMAIL, WEBHOOK))
+    (due,) = (await scene.store.due(10)).rows
+    assert (due.reminder, due.account, due.key, due.recipient) == (row.id, "acme", "r", row.recipient)
+    assert (due.revision, due.due_at, due.deadline_at) == (1, row.next_due_at, row.deadline_at)
+    assert due.channels == (EMAIL, WEBHOOK)
+    assert due.addresses == {"email": "ana@example.com", "webhook": "https://app.example.com/hooks"}
+    assert due.account_id == await scene.ledger.value("select id from account")
+
+
+@case
+async def what_is_not_due_yet_stays(scene: Scene) -> None:
+    """A reminder of later is not due, and becomes due when its time comes."""
+    await scene.schedule("later", due_in=60)
+    assert (await scene.store.due(10)).rows == []
+    assert await scene.store.due_remain() is False
+    await scene.ledger.pass_time(61)
+    assert [row.key for row in (await scene.store.due(10)).rows] == ["later"]
+    assert await scene.store.due_remain() is True
+
+
+@case
+async def a_due_reminder_becomes_its_deliveries(scene: Scene) -> None:
+    """Materialise writes one delivery per channel, ready, and the reminder is done."""
+    (row,) = await scene.schedule("r", channels=(EMAIL, WEBHOOK))
+    assert await scene.store.materialise(await fired(scene)) == Materialised(2, 0, 0)
+    assert await scene.state(delivery_id("r", EMAIL)) == State.READY
+    assert await scene.state(delivery_id("r", WEBHOOK)) == State.READY
+    shown = await scene.views.show_reminder(row.id)
+    assert (shown["status"], shown["next_due_at"]) == ("done", None)
+    assert await scene.store.due_remain() is False
+
+
+@case
+async def a_repeated_tick_writes_nothing(scene: Scene) -> None:
+    """The same batch again is stale: nothing is created, and no work is opened twice."""
+    await scene.schedule("r1", "r2")
+    batch = await fired(scene)
+    assert await scene.store.materialise(batch) == Materialised(2, 0, 0)
+    for _ in range(2):
+        assert await scene.store.materialise(batch) == Materialised(0, 0, 2)
+    assert len((await scene.claim()).rows) == 2
+
+
+@case
+async def an_empty_tick_writes_nothing(scene: Scene) -> None:
+    """An empty batch is answered with zeros."""
+    assert await scene.store.materialise([]) == Materialised(0, 0, 0)
+
+
+@case
+async def a_changed_revision_makes_a_tick_stale(scene: Scene) -> None:
+    """A reminder whose revision has changed since it was read does not move on."""
+    await scene.schedule("r")
+    batch = await fired(scene)
+    await scene.ledger.change("update reminder set revision = revision + 1")
+    assert await scene.store.materialise(batch) == Materialised(0, 0, 1)
+    assert await scene.tick() == Materialised(1, 0, 0)
+
+
+@case
+async def a_changed_due_time_makes_a_tick_stale(scene: Scene) -> None:
+    """A reminder that is due at another time than was read does not move on."""
+    await scene.schedule("r")
+    (one,) = await fired(scene)
+    late = one._replace(expected_due=one.expected_due - timedelta(seconds=1))
+    assert await scene.store.materialise([late]) == Materialised(0, 0, 1)
+
+
+@case
+async def a_cancelled_reminder_does_not_fire(scene: Scene) -> None:
+    """A cancel between the reading and the writing of a tick wins."""
+    (row,) = await scene.schedule("r")
+    batch = await fired(scene)
+    await scene.store.cancel("ana", "moved out", reminder=row.id, delivery=None)
+    assert await scene.store.materialise(batch) == Materialised(0, 0, 1)
+    assert await scene.store.due_remain() is False
+
+
+@case
+async def a_restored_cursor_creates_nothing_again(scene: Scene) -> None:
+    """A due time that was set back fires again, finds its delivery there, and opens no second work."""
+    await scene.ready("r")
+    await scene.ledger.change("update reminder set status = 'active', next_due_at = deadline_at, deadline_at = deadline_at")
+    await scene.ledger.pass_time(9 * 3600)
+    (one,) = await fired(scene)
+    delivery = one.deliveries[0]._replace(state=State.READY, reason=None)
+    assert await scene.store.materialise([one._replace(deliveries=(delivery,))]) == Materialised(0, 1, 0)
+    assert len((await scene.claim()).rows) == 1
+
+
+@case
+async def a_repeating_reminder_moves_on(scene: Scene) -> None:
+    """A reminder with a next due time stays active and becomes due again then."""
+    (row,) = await scene.schedule("r")
+    (one,) = await fired(scene)
+    following = one.expected_due + timedelta(hours=1)
+    assert await scene.store.materialise([one._replace(next_due=following)]) == Materialised(1, 0, 0)
+    shown = await scene.views.show_reminder(row.id)
+    assert shown["status"] == "active"
+    assert shown["next_due_at"] is not None
+    assert await scene.store.due_remain() is False
+    await scene.ledger.pass_time(3600)
+    assert await scene.store.due_remain() is True
+
+
+@case
+async def what_is_too_late_is_written_as_evidence(scene: Scene) -> None:
+    """A delivery that is past its deadline is written as expired, with its reason and an event, and no work."""
+    await scene.schedule("r", due_in=-7200, lasts=timedelta(hours=1))
+    assert await scene.tick() == Materialised(1, 0, 0)
+    shown = await scene.show(delivery_id("r"))
+    assert (shown["status"], shown["reason"]) == (State.EXPIRED, "deadline_passed_before_tick")
+    assert [(e["from"], e["to"], e["actor"], e["reason"]) for e in shown["events"]] == [
+        (None, "expired", "tick", "deadline_passed_before_tick")
+    ]
+    assert (await scene.claim()).rows == []
+
+
+@case
+async def what_has_nowhere_to_go_is_skipped(scene: Scene) -> None:
+    """A delivery without a provider is written as skipped, with its reason and an event, and no work."""
+    await scene.schedule("r")
+    batch = await scene.store.due(10)
+    await scene.store.materialise([fire(row, batch.now, NAMESPACE, {}) for row in batch.rows])
+    shown = await scene.show(delivery_id("r"))
+    assert (shown["status"], shown["reason"], shown["attempts"]) == (State.SKIPPED, "no_provider", [])
+    assert [(e["from"], e["to"], e["actor"]) for e in shown["events"]] == [(None, "skipped", "tick")]
+
+
+@case
+async def an_id_alone_brings_its_contact_with_the_tick(scene: Scene) -> None:
+    """Where `to` is an id alone, the tick writes the contact of the address that counted then."""
+    await scene.schedule("r")
+    await scene.schedule("by-id", addresses=None)
+    await scene.ledger.change("""update recipient set addresses = '{"webhook": "https://moved.example.com/"}'""")
+    await scene.tick()
+    addresses = {row.reminder_key: row.address for row in (await scene.claim()).rows}
+    assert addresses["by-id"] == "https://moved.example.com/"
+    assert await scene.ledger.value("select count(*) from contact") == 2
+
+
+@case
+async def two_thousand_at_once(scene: Scene) -> None:
+    """A tick of two thousand reminders is one batch."""
+    await scene.schedule(*(f"r{i}" for i in range(2000)))
+    assert await scene.tick(2000) == Materialised(2000, 0, 0)
+    assert await scene.ledger.value("select count(*) from work") == 2000
+
+
+@case
+async def a_delivery_keeps_its_key(scene: Scene) -> None:
+    """A delivery's id is derived, and is shown as its idempotency key."""
+    (delivery,) = await scene.ready("r")
+    shown = await scene.show(delivery)
+    assert shown["id"] == shown["idempotency_key"] == keys.show(delivery)

@@ -1,0 +1,225 @@
+"""Ledgers for the conformance suite: an empty database of each dialect, a store on it, and power over its time.
+
+A case must be able to let time pass. SQLite takes its clock from here. PostgreSQL keeps its own, so there
+every stored moment is moved back instead, which comes to the same for all that compares moments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any, Protocol
+
+from duly.ports import Store, Views
+from duly.stores.sqlite import SqliteStore
+from duly.testing.builders import NAMESPACE
+
+SECOND_US = 1_000_000
+
+
+class Ledger(Protocol):
+    """What a case may do besides the ports: open a second store, let time pass, and look into the tables."""
+
+    store: Store
+    views: Views
+
+    async def another(self) -> Store:
+        """A second store on the same database, as another process would have."""
+        ...
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let the database's time pass."""
+        ...
+
+    async def change(self, sql: str) -> None:
+        """Run a statement that both dialects understand."""
+        ...
+
+    async def value(self, sql: str) -> Any:
+        """The first column of the first row of a query that both dialects understand."""
+        ...
+
+
+class Harness(Protocol):
+    """Opens ledgers of one dialect."""
+
+    def open(self) -> AbstractAsyncContextManager[Ledger]:
+        """An empty ledger with its schema."""
+        ...
+
+
+# --- SQLite --------------------------------------------------------------------------------------
+
+
+class SqliteLedger:
+    """A SQLite file with a clock that can be moved."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.ahead_us = 0
+        self.opened: list[SqliteStore] = []
+
+    def now(self) -> int:
+        """The machine's time, and what has been let pass."""
+        return time.time_ns() // 1000 + self.ahead_us
+
+    async def set_up(self) -> SqliteLedger:
+        """Open the first store."""
+        self.store = await self.another()
+        self.views = self.store.views()
+        return self
+
+    async def another(self) -> SqliteStore:
+        """See Ledger.another."""
+        store = await SqliteStore.open(self.path, now=self.now)
+        self.opened.append(store)
+        return store
+
+    async def pass_time(self, seconds: float) -> None:
+        """See Ledger.pass_time."""
+        self.ahead_us += round(seconds * SECOND_US)
+
+    async def change(self, sql: str) -> None:
+        """See Ledger.change."""
+        with raw(self.path) as database:
+            database.execute(sql)
+
+    async def value(self, sql: str) -> Any:
+        """See Ledger.value."""
+        with raw(self.path) as database:
+            return database.execute(sql).fetchone()[0]
+
+    async def close(self) -> None:
+        """Close every store."""
+        for store in self.opened:
+            await store.close()
+
+
+class SqliteHarness:
+    """Makes SQLite ledgers in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[SqliteLedger]:
+        """See Harness.open."""
+        path = self.folder / "ledger.db"
+        create_sqlite(path)
+        ledger = await SqliteLedger(path).set_up()
+        try:
+            yield ledger
+        finally:
+            await ledger.close()
+
+
+@contextmanager
+def raw(path: Path) -> Iterator[sqlite3.Connection]:
+    """A plain connection that commits every statement."""
+    database = sqlite3.connect(path, isolation_level=None, timeout=15)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def create_sqlite(path: Path) -> None:
+    """An empty SQLite ledger."""
+    folder = resources.files("duly.stores").joinpath("migrations", "sqlite")
+    with raw(path) as database:
+        database.execute("pragma journal_mode = wal")
+        for file in sorted(folder.iterdir(), key=lambda file: file.name):
+            database.executescript(file.read_text(encoding="utf-8"))
+        database.execute("insert into installation (namespace) values (?)", [NAMESPACE])
+
+
+# --- PostgreSQL ----------------------------------------------------------------------------------
+
+
+class PostgresLedger:
+    """A PostgreSQL database whose moments can be moved back."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.opened: list[Any] = []
+
+    async def set_up(self) -> PostgresLedger:
+        """Open the first store."""
+        store = await self.another()
+        self.store, self.views = store, store.views()
+        return self
+
+    async def another(self) -> Any:
+        """See Ledger.another."""
+        from duly.stores.postgres import PostgresStore  # noqa: PLC0415 - only where its driver is installed
+
+        store = await PostgresStore.open(self.url)
+        self.opened.append(store)
+        return store
+
+    async def pass_time(self, seconds: float) -> None:
+        """See Ledger.pass_time."""
+        await asyncio.to_thread(self._move_back, seconds)
+
+    def _move_back(self, seconds: float) -> None:
+        columns = self._all(
+            "select c.table_name, c.column_name from information_schema.columns c join information_schema.tables t"
+            " on t.table_schema = c.table_schema and t.table_name = c.table_name and t.table_type = 'BASE TABLE'"
+            " where c.table_schema = current_schema() and c.data_type = 'timestamp with time zone'"
+        )
+        for table in {table for table, _ in columns}:
+            moved = ", ".join(f"{column} = {column} - interval '{seconds} s'" for of, column in columns if of == table)
+            self._all(f"update {table} set {moved} returning 1")  # noqa: S608 - names from the catalogue
+
+    async def change(self, sql: str) -> None:
+        """See Ledger.change."""
+        await asyncio.to_thread(self._all, sql)
+
+    async def value(self, sql: str) -> Any:
+        """See Ledger.value."""
+        return (await asyncio.to_thread(self._all, sql))[0][0]
+
+    def _all(self, sql: str) -> list[Any]:
+        import psycopg  # noqa: PLC0415 - only where it is installed
+
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(sql)
+            return cursor.fetchall() if cursor.description else []
+
+    async def close(self) -> None:
+        """Close every store."""
+        for store in self.opened:
+            await store.close()
+
+
+class PostgresHarness:
+    """Empties one PostgreSQL database again and again: making a new one for each case takes too long."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        asyncio.run(self._create())
+
+    async def _create(self) -> None:
+        from duly.stores import migrate  # noqa: PLC0415 - drivers are imported where they are used
+
+        await migrate.apply(self.url, NAMESPACE, by="tests")
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[PostgresLedger]:
+        """See Harness.open."""
+        ledger = PostgresLedger(self.url)
+        await ledger.change(
+            "truncate account, recipient, contact, reminder, delivery, work, attempt, attempt_result, frozen, event,"
+            " budget restart identity"
+        )
+        await ledger.change("delete from installation")
+        await ledger.change(f"insert into installation (namespace) values ('{NAMESPACE}')")  # noqa: S608 - a constant
+        try:
+            yield await ledger.set_up()
+        finally:
+            await ledger.close()

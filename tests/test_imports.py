@@ -1,0 +1,68 @@
+"""What import-linter cannot say about imports: what the core may use at all, and what `import duly` costs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.tidy.project import Module, modules
+
+INNER_ROOMS: Final = ("src/duly/core/", "src/duly/flows/", "src/duly/ports.py", "src/duly/errors.py")
+HEAVY: Final = {
+    "aiosmtplib",
+    "asyncio",
+    "asyncpg",
+    "jinja2",
+    "psycopg",
+    "pycurl",
+    "pydantic",
+    "rich",
+    "typer",
+    "uvloop",
+}
+
+EVERY_MODULE: Final = """
+import importlib, pkgutil, duly
+for found in pkgutil.walk_packages(duly.__path__, "duly."):
+    importlib.import_module(found.name)
+    print(found.name)
+"""
+
+
+@pytest.mark.parametrize("module", [m for m in modules() if m.path.startswith(INNER_ROOMS)], ids=lambda m: m.path)
+def test_inner_rooms_use_the_standard_library_only(module: Module) -> None:
+    """Core, flows, ports and errors import nothing but Duly and the standard library."""
+    assert set(_roots(module)) <= sys.stdlib_module_names | {"duly"}
+
+
+def _roots(module: Module) -> Iterator[str]:
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name.partition(".")[0] for alias in names)
+            case ast.ImportFrom(module=str() as name):
+                yield name.partition(".")[0]
+
+
+def test_every_module_can_be_imported() -> None:
+    """No module of Duly is broken, also one that nothing else imports."""
+    names = _python(EVERY_MODULE).split()
+    assert {"duly.core.states", "duly.ports"} <= set(names)
+
+
+def test_importing_duly_is_light() -> None:
+    """`import duly` in somebody's application loads no driver, no framework and no event loop."""
+    loaded = _python("import sys, duly; print(*sys.modules)").split()
+    assert HEAVY.isdisjoint(loaded)
+
+
+def _python(program: str) -> str:
+    """What a fresh interpreter prints when it runs the program."""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
