@@ -26,6 +26,13 @@ from duly.errors import ConfigError, DulyError
 LEAST: Final = 'database = "sqlite:///duly.db"\n'
 
 
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take away every variable that would configure the program, also those that are meant for tests."""
+    for name in [name for name in os.environ if name.startswith("DULY_")]:
+        monkeypatch.delenv(name)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory."""
@@ -318,6 +325,15 @@ def test_init_by_force_keeps_what_must_not_change(folder: Path) -> None:
     assert "# mine" not in text
     assert tomllib.loads(text)["namespace"] == before
     assert (folder / ".duly" / "hook.secret").read_text() == secret
+
+
+def test_init_takes_over_an_existing_database(folder: Path) -> None:
+    """Where the file was lost and the database was not, the new file has the database's namespace."""
+    assert duly("init").exit_code == 0
+    before = tomllib.loads((folder / "duly.toml").read_text())["namespace"]
+    (folder / "duly.toml").unlink()
+    assert json.loads(duly("init", "--json").stdout)["applied"] == []
+    assert tomllib.loads((folder / "duly.toml").read_text())["namespace"] == before
 
 
 def test_init_by_force_replaces_a_broken_file(folder: Path) -> None:

@@ -37,7 +37,6 @@ import psycopg
 __all__ = ["Cluster", "NoServer", "cluster", "fresh_database", "postgres_or_skip", "server"]
 
 VARIABLE: Final = "DULY_TEST_POSTGRES"
-REQUIRED: Final = "DULY_REQUIRE_POSTGRES"
 REQUIRED: Final = "DULY_REQUIRE_POSTGRES"  # set by .ci/run: no server is then a failure, not a skip
 START_SECONDS_MAX: Final = 30
 STOP_SECONDS_MAX: Final = 15
@@ -45,7 +44,12 @@ INSTALL_SECONDS_MAX: Final = 240
 PASSWORD: Final = "not-a-secret"
 VOLATILE: Final = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 SETTINGS: Final = ("max_connections=100", "shared_buffers=256MB", "max_wal_size=2GB", "log_min_messages=fatal")
-FOLDERS: Final = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/libexec/postgresql*", "/opt/homebrew/opt/*/bin")
+FOLDERS: Final = (
+    "/usr/lib/postgresql/*/bin",
+    "/usr/pgsql-*/bin",
+    "/usr/libexec/postgresql*",
+    "/opt/homebrew/opt/*/bin",
+)
 INSTALLERS: Final = (
     ("apt-get", ("apt-get", "install", "-y", "--no-install-recommends", "postgresql")),
     ("dnf", ("dnf", "install", "-y", "postgresql-server")),
@@ -85,9 +89,7 @@ def install() -> None:
             print(f"no PostgreSQL here: trying {' '.join(command)}", file=sys.stderr)
             environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
             with contextlib.suppress(subprocess.TimeoutExpired):
-                subprocess.run(
-                    command, env=environment, timeout=INSTALL_SECONDS_MAX, capture_output=True, check=False
-                )
+                subprocess.run(command, env=environment, timeout=INSTALL_SECONDS_MAX, capture_output=True, check=False)
             return
 
 
@@ -123,6 +125,13 @@ class Cluster:
     def url(self) -> str:
         """The maintenance database, as superuser."""
         return f"postgresql://postgres:{PASSWORD}@127.0.0.1:{self._port}/postgres"
+
+    @property
+    def pid(self) -> int:
+        """The server's first process."""
+        if self._server is None:
+            raise NoServer("the server is not running")
+        return self._server.pid
 
     def create(self) -> None:
         """Make the cluster's files."""
@@ -258,9 +267,11 @@ def _with_query(url: str, more: str) -> str:
 
 @contextlib.contextmanager
 def postgres_or_skip() -> Iterator[str]:
-    """An empty database for a test, or the test is skipped with one line that says why."""
+    """An empty database for a test; without a server the test is skipped, or fails where one is required."""
+    import pytest  # noqa: PLC0415 - benchmarks and the demo use this module without it
+
     try:
-        _shared()
+        server()
     except NoServer as error:
         give_up = pytest.fail if os.environ.get(REQUIRED) else pytest.skip
         give_up(f"PostgreSQL tests did not run: {error}")

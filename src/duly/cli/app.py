@@ -84,7 +84,7 @@ def build() -> typer.Typer:
         help="Durable reminder delivery by email, SMS and webhook, with a ledger that tells the truth.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        rich_markup_mode="rich" if sys.stdout.isatty() else None,
+        rich_markup_mode="rich" if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 

@@ -1,7 +1,7 @@
 """The language of templates: Jinja2, cut down until every rendering is bounded and repeatable.
 
 A template's author is the operator; the data is not. So data is only ever data (it is never compiled,
-and is escaped in HTML), and no value that it brings can make a rendering endless or huge:
+and is escaped in HTML), and a value that it brings cannot keep a rendering busy:
 
 - the statements are `if`, `for`, `set`, `with`, `filter` and `raw`. Macros, blocks, imports and
   recursive loops are refused when the template is read, because they can repeat without a loop;
@@ -9,6 +9,9 @@ and is escaped in HTML), and no value that it brings can make a rendering endles
 - `**` and the repetition of text or lists are bounded, before anything is computed;
 - there is no clock and no chance: `random`, `lipsum` and `now()` are not there, so that the same row
   gives the same bytes.
+
+What comes out is bounded too, but only once it is made: an author who pads or joins by a width or a text
+from the data (`center(data.width)`) lets the data choose how much memory that takes for a moment.
 
 Two additions to Jinja2. In `data.items` a key of the data comes before a method of Python's dict.
 And what is not a value (null, a method) can be tested, but not printed: nobody is greeted as "None".

@@ -79,7 +79,7 @@ def show(identity: bytes) -> str:
 
 def parse(shown: str) -> bytes | None:
     """The 16 bytes behind a shown id, or None if the text is not one."""
-    if len(shown) != SHOWN_CHARACTERS:
+    if len(shown) != SHOWN_CHARACTERS or not shown.isascii():
         return None
     try:
         return base64.b32decode(shown.upper() + "======")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from duly.core import moments
@@ -22,8 +23,13 @@ __all__ = ["When", "read_when"]
 
 TIME_CHARACTERS_MAX: Final = 64
 DEADLINE_DEFAULT: Final = timedelta(hours=24)
+TIMES_CACHED_MAX: Final = 4_096
 #: `zone` may say this instead of a name.
 RECIPIENT: Final = "recipient"
+
+#: Many rows of a file share their times and durations.
+_parse_time: Final = lru_cache(TIMES_CACHED_MAX)(moments.parse_time)
+_parse_duration: Final = lru_cache(TIMES_CACHED_MAX)(moments.parse_duration)
 
 
 class When(NamedTuple):
@@ -80,13 +86,13 @@ def _deadline(deadline: str | None, due_at: datetime) -> datetime:
 
 def _time(text: str, field: str) -> datetime:
     try:
-        return moments.parse_time(text)
+        return _parse_time(text)
     except ValueError as error:
         raise Rejection(str(error), field) from None
 
 
 def _duration(text: str) -> timedelta:
     try:
-        return moments.parse_duration(text)
+        return _parse_duration(text)
     except ValueError as error:
         raise Rejection(str(error), "deadline") from None

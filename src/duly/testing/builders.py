@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from duly.core import keys
 from duly.core.model import (
     Channel,
     Claimed,
     Decision,
-    Doubtful,
     FailureClass,
     Frozen,
     Lane,
@@ -142,8 +141,22 @@ _WHY: Final[Mapping[Outcome, FailureClass]] = {
 }
 
 
+class Leased(Protocol):
+    """Whatever knows a delivery and the fence under which it was leased."""
+
+    @property
+    def id(self) -> bytes:
+        """The delivery."""
+        ...
+
+    @property
+    def fence(self) -> int:
+        """The fence of the lease."""
+        ...
+
+
 def settlement(
-    row: Claimed,
+    row: Leased,
     number: int,
     outcome: Outcome,
     at: datetime,
@@ -171,6 +184,6 @@ def settlement(
     return Settlement(**{**fields, **more})
 
 
-def decision(row: Claimed | Doubtful, origin: State, state: State, reason: str = "operator", **more: Any) -> Decision:
+def decision(row: Leased, origin: State, state: State, reason: str = "operator", **more: Any) -> Decision:
     """A decision about a row under the fence that the row has."""
     return Decision(row.id, row.fence, origin, state, reason, **more)

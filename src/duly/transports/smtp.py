@@ -142,7 +142,7 @@ class SmtpTransport:
                     await self._make(connection, request)
                     continue
                 await connection.quit()
-                if True:
+                if not self._waiting:  # some may have come while it said good-bye
                     return
         finally:
             connection.abort()

@@ -196,7 +196,7 @@ async def a_granted_resend_is_used_up(scene: Scene) -> None:
 @case
 async def an_operator_decides_a_hold(scene: Scene) -> None:
     """A held row may be sent again, be counted as sent, or be given up, by whoever says so on record."""
-    for state in (State.READY, State.SENT, State.UNCONFIRMED):
+    for state in (State.SENT, State.UNCONFIRMED, State.READY):
         held = await scene.held(state)
         assert await scene.decide(held, State.HELD, state, reason="operator")
         assert await scene.state(held.id) == state

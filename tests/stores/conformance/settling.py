@@ -118,7 +118,7 @@ async def a_spared_attempt_is_counted_apart(scene: Scene) -> None:
 
 @case
 async def a_refusal_needs_its_fence(scene: Scene) -> None:
-    """Under another fence, or for another attempt, nothing but acceptance moves a row."""
+    """Under another fence nothing but acceptance moves a row."""
     row = await scene.sending("r")
     now = await scene.now()
     for outcome in (Outcome.REJECTED, Outcome.REFUSED, Outcome.NOT_SENT, Outcome.UNKNOWN):

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from duly.cli.surface import Surface, command, operator
-from duly.errors import ConfigError, DulyError, InputError
+from duly.errors import ConfigError, DulyError, InputError, SchemaError, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
     from duly.runtime.config import Config
@@ -30,6 +30,7 @@ __all__ = ["register"]
 
 DEFAULT_DATABASE: Final = "sqlite:///duly.db"
 SECRET_FILE: Final = Path(".duly/hook.secret")
+NAMESPACE_BYTES: Final = 16
 SECRET_BYTES: Final = 32  # Standard Webhooks asks for 24 to 64
 
 FILE: Final = """\
@@ -47,7 +48,7 @@ namespace = "{namespace}"
 [providers.hooks]                       # the name is yours
 kind = "webhook"
 channel = "webhook"
-secret = "file:{secret}"     # signs requests (Standard Webhooks); or env:NAME
+secret = "file:{secret}"       # signs requests (Standard Webhooks); or env:NAME
 timeout_seconds = 10
 # rate_per_second = 200                 # for each endpoint, shared by all workers; absent: no limit
 # deduplicates = true                   # only if receivers drop a webhook-id that they have seen ...
@@ -76,7 +77,7 @@ text = "Hello {{{{ recipient.name }}}}, we visit unit {{{{ data.unit }}}} at {{{
 
 NEXT_STEPS: Final = """\
 wrote {file}
-created {database}
+{made} {database}
 
 next:
   duly config                 what is in effect
@@ -104,7 +105,8 @@ def init(
     file = _file(surface)
     if file.exists() and not force:
         raise InputError(f"{file} is already there; edit it, or give --force to replace it")
-    text = FILE.format(database=_database_line(database), namespace=_namespace(file), secret=SECRET_FILE)
+    line = _database_line(database)
+    text = FILE.format(database=line, namespace=_namespace(file, line), secret=SECRET_FILE)
     config = _checked(text, file)
     _write_secret(file.parent / SECRET_FILE)
     _write_whole(file, text, 0o600 if config.database.has_password else 0o644)
@@ -114,7 +116,8 @@ def init(
         "secret_file": str(file.parent / SECRET_FILE),
         "applied": _create(config, file),
     }
-    surface.result(document, NEXT_STEPS.format(file=file, database=config.database))
+    made = "created" if document["applied"] else "found"
+    surface.result(document, NEXT_STEPS.format(file=file, made=made, database=config.database))
 
 
 # --- what goes into the file ---------------------------------------------------------------------
@@ -139,16 +142,36 @@ def _database_line(database: str | None) -> str:
     if from_environment:
         return f'# DULY_DATABASE is set, so the database comes from there.\n# database = "{DEFAULT_DATABASE}"'
     written = json.dumps(database or DEFAULT_DATABASE, ensure_ascii=False)
-    return f"database = {written}        # or postgresql://user@host/db"
+    return f"{f'database = {written}':<39} # or postgresql://user@host/db"
 
 
-def _namespace(file: Path) -> str:
-    """The replaced file's namespace if it has one: with another, everything would be sent again."""
+def _namespace(file: Path, database: str) -> str:
+    """The replaced file's namespace, or the database's if it has one: with another, everything would be sent again."""
+    return _in_file(file) or _in_database(file, database) or secrets.token_hex(NAMESPACE_BYTES)
+
+
+def _in_file(file: Path) -> str | None:
     try:
         old = tomllib.loads(file.read_text("utf-8")).get("namespace")
     except (OSError, ValueError, RecursionError):
-        old = None
-    return old if isinstance(old, str) and old else secrets.token_hex(16)
+        return None
+    return old if isinstance(old, str) else None
+
+
+def _in_database(file: Path, database: str) -> str | None:
+    """The namespace that the database holds. One that does not answer is met again, and said, when it is created."""
+    import asyncio
+
+    from duly.runtime.bootstrap import open_store
+
+    async def ask() -> str:
+        async with open_store(_checked(database, file)) as store:
+            return await store.namespace()
+
+    try:
+        return asyncio.run(ask())
+    except (StoreError, StoreUnavailable, SchemaError):
+        return None
 
 
 def _checked(text: str, file: Path) -> Config:

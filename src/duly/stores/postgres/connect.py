@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -211,10 +211,10 @@ class Connections:
         """
         async with self._room:
             connection = await self._take()
+            pipeline = connection.pipeline()
             try:
                 with mapped(self.target.place, self.target.password):
                     async with asyncio.timeout(self.target.statement_timeout_seconds + GRACE_SECONDS):
-                        pipeline = connection.pipeline()
                         await pipeline.__aenter__()
                         transaction = Transaction(connection, self._statements)
                         await transaction.open(self.target.statement_timeout_seconds)
@@ -222,7 +222,9 @@ class Connections:
                         await connection.execute("commit")
                         await pipeline.__aexit__(None, None, None)
             except BaseException as error:
-                await self._discard(connection, lost=isinstance(error, StoreUnavailable))
+                await _give_up(connection, pipeline)
+                if isinstance(error, StoreUnavailable):
+                    await self.close()
                 raise
             self._idle.append(connection)
 
@@ -239,8 +241,10 @@ class Connections:
                 return connection
         return await connect(self.target)
 
-    async def _discard(self, connection: Connection, *, lost: bool) -> None:
-        with suppress(psycopg.Error, OSError):
-            await connection.close()
-        if lost:
-            await self.close()
+
+async def _give_up(connection: Connection, pipeline: AbstractAsyncContextManager[Any]) -> None:
+    """Close a connection after an error, and let go of its pipeline, which has nothing new to say."""
+    with suppress(psycopg.Error, OSError):
+        await connection.close()
+    with suppress(Exception):
+        await pipeline.__aexit__(None, None, None)

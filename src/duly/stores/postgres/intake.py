@@ -206,4 +206,4 @@ def contact_columns(contacts: Sequence[tuple[NewContact, int]]) -> list[Any]:
 
 
 def _addresses(row: NewReminder) -> str:
-    return orjson.dumps({contact.channel: contact.address for contact in row.contacts}).decode()
+    return orjson.dumps({str(contact.channel): contact.address for contact in row.contacts}).decode()

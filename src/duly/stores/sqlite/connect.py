@@ -34,7 +34,6 @@ STATEMENTS_KEPT: Final = 256
 SETTINGS: Final = (
     "pragma synchronous = full",
     "pragma foreign_keys = off",
-    "pragma trusted_schema = off",
     "pragma temp_store = memory",
     "pragma cache_size = -32768",  # KiB of pages per connection, whatever the size of the file
     "pragma wal_autocheckpoint = 4000",  # pages, 16 MiB: a checkpoint every few dozen batches

@@ -81,7 +81,7 @@ def _add_recipient(db: Database, account: int, new: NewReminder) -> None:
 
 
 def _addresses(new: NewReminder) -> str:
-    return stored.json_text({contact.channel: contact.address for contact in new.contacts})
+    return stored.json_text({contact.channel.value: contact.address for contact in new.contacts})
 
 
 def _reminder_values(account: int, new: NewReminder) -> dict[str, Any]:

@@ -22,10 +22,9 @@ from duly.stores.sqlite.moves import Row, finish, move, note, open_rows, record
 
 __all__ = ["doubtful", "next_step", "promote", "sweep", "take_back"]
 
-WORKER_PASSED: Final = "deadline_passed"
-LOST: Final = Result(Outcome.UNKNOWN, FailureClass.WORKER_LOST)
-PASSED: Final = "deadline_passed"
+WORKER_LOST: Final = Result(Outcome.UNKNOWN, FailureClass.WORKER_LOST)
 LOST: Final = "unknown_worker_lost"
+PASSED: Final = "deadline_passed"
 STEPS: Final = ("next_lease_end", "next_look", "next_expiry")
 
 

@@ -10,7 +10,7 @@
 with r as (
   select u.*, u.state in ('ready', 'waiting', 'uncertain', 'held', 'folded') as open,
          u.certain and 0 = (
-           select greatest((w.doubt and w.attempts = 0)::bigint, w.attempts - (
+           select greatest((w.doubt and w.attempts = 0)::int, w.attempts - (
              select count(*) from attempt_result x where x.delivery_id = w.delivery_id and x.outcome <> 'unknown'))
            from work w where w.delivery_id = u.delivery_id) as sure
   from unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bool[], $8::bool[],

@@ -53,14 +53,15 @@ head as (
     and (r.outcome = 'accepted' and d.status is distinct from 'sent'
          or d.status is null and d.id in (select delivery_id from gone))
   returning d.id, d.account_id, d.reminder_id, r.number, r.reason, d.id not in (select delivery_id from gone) as late,
-            (select o.status from delivery o where o.id = d.id) as was),
+            case when d.id not in (select delivery_id from gone)
+            then (select o.status from delivery o where o.id = d.id) end as was),
 recorded as (
   insert into attempt_result (delivery_id, number, finished_at, outcome, class, http_status, request_id, retry_after,
                               excerpt, detail, stale)
   select r.delivery_id, r.number, r.finished_at, r.outcome, r.class, r.http_status, r.request_id, r.retry_after,
          r.excerpt, r.detail,
          r.delivery_id not in (select delivery_id from moved) and r.delivery_id not in (select id from head)
-         and not (r.outcome = 'accepted' and exists (select from delivery d where d.id = r.delivery_id))
+         and not (r.outcome = 'accepted' and (select d.id from delivery d where d.id = r.delivery_id) is not null)
   from r
   on conflict (delivery_id, number) do update
   set finished_at = excluded.finished_at, outcome = excluded.outcome, class = excluded.class,

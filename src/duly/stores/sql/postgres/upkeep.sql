@@ -86,7 +86,7 @@ taken as (
   where w.delivery_id = any (array(select delivery_id from due)) and w.state || '' = 'uncertain'
   returning w.*)
 select w.delivery_id, w.fence, c.name, w.provider, k.address, w.attempts, w.spared,
-       greatest((w.doubt and w.attempts = 0)::bigint, w.attempts - (
+       greatest((w.doubt and w.attempts = 0)::int, w.attempts - (
          select count(*) from attempt_result x where x.delivery_id = w.delivery_id and x.outcome <> 'unknown')),
        x.outcome, x.class, w.first_unknown_at, w.deadline_at, w.closed,
        exists (select from frozen f where f.delivery_id = w.delivery_id), w.reason

@@ -1,0 +1,127 @@
+"""An installation to measure: a configuration in a folder, and reminders that are due."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from bench.grounds import Ledger
+from bench.ideal.message import SUBJECT, TEMPLATE, TEXT
+from bench.programs import DULY, Failed, Ran, run
+from duly.core.model import Scheduled
+from duly.flows.tick import tick
+from duly.intake import Intake
+from duly.runtime.bootstrap import channels, open_store, templates
+from duly.runtime.config import Config, parse
+
+__all__ = ["SECRET", "Installation", "open_installation", "reminders"]
+
+SECRET: Final = "whsec_YmVuY2htYXJrLXNlY3JldC1vZi0zMi1ieXRlcy4u"
+ACCOUNTS: Final = 40
+PATHS: Final = 8
+BATCH_ROWS: Final = 500
+
+WEBHOOKS: Final = f"""\
+namespace = "bench"
+
+[providers.hooks]
+kind = "webhook"
+channel = "webhook"
+secret = "env:BENCH_SECRET"
+allow_private_networks = true
+
+[templates.{TEMPLATE}]
+subject = {json.dumps(SUBJECT)}
+text = {json.dumps(TEXT)}
+"""
+AND_MAIL: Final = """
+[providers.mail]
+kind = "smtp"
+channel = "email"
+url = "smtp://127.0.0.1:2525"
+from = "Harbour Lofts <reminders@example.com>"
+"""
+
+
+class Installation:
+    """A folder with a configuration. Which database it uses is said each time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._file = folder / "duly.toml"
+        self._file.write_text(WEBHOOKS, "utf-8")
+
+    def use_mail_too(self) -> None:
+        """Configure an e-mail provider beside the webhooks."""
+        self._file.write_text(WEBHOOKS + AND_MAIL, "utf-8")
+
+    def duly(self, ledger: Ledger, *command: str, terminate_after: float | None = None) -> Ran:
+        """Run a command on a ledger, as a process of its own."""
+        whole = [*DULY, *command, "--json", "--config", str(self._file)]
+        return run(whole, _environment(ledger), terminate_after=terminate_after)
+
+    def migrate(self, ledger: Ledger) -> None:
+        """Make the tables."""
+        self.duly(ledger, "migrate", "apply")
+
+    def fill(self, ledger: Ledger, rows: Iterator[Mapping[str, Any]]) -> None:
+        """Schedule reminders, in this process. Raises Failed unless every one is new."""
+        config = parse(self._file.read_text("utf-8"), self._file, _environment(ledger))
+        asyncio.run(_fill(config, rows))
+
+    def tick(self, ledger: Ledger) -> None:
+        """Turn everything that is due into deliveries, in this process."""
+        asyncio.run(_tick(parse(self._file.read_text("utf-8"), self._file, _environment(ledger))))
+
+
+@contextmanager
+def open_installation() -> Iterator[Installation]:
+    """A fresh installation, gone at the end."""
+    with tempfile.TemporaryDirectory(prefix="duly-bench-") as folder:
+        yield Installation(Path(folder))
+
+
+def reminders(number: int, port: int, *, mail_too: bool = False) -> Iterator[dict[str, Any]]:
+    """So many reminders that are due, for the stub at `port`; with `mail_too` every second one by e-mail."""
+    notify_at = (datetime.now(UTC) - timedelta(minutes=1)).isoformat(timespec="seconds")
+    for place in range(number):
+        by_mail = mail_too and place % 2
+        address = (
+            {"email": f"ana-{place}@example.com"}
+            if by_mail
+            else {"webhook": f"http://127.0.0.1:{port}/ok/{place % PATHS}"}
+        )
+        yield {
+            "idempotency_key": f"inspection-{place}",
+            "account": f"account-{place % ACCOUNTS}",
+            "to": {"id": f"tenant-{place}", "name": "Ana", "zone": "America/New_York", "locale": "en", **address},
+            "channels": list(address),
+            "template": TEMPLATE,
+            "data": {"unit": f"{place}B", "day": "Tuesday", "time": "10:00"},
+            "notify_at": notify_at,
+        }
+
+
+def _environment(ledger: Ledger) -> dict[str, str]:
+    return {"DULY_DATABASE": ledger.url, "BENCH_SECRET": SECRET}
+
+
+async def _fill(config: Config, rows: Iterator[Mapping[str, Any]]) -> None:
+    async with open_store(config) as store:
+        intake = Intake(await store.namespace(), templates(config), channels(config), lambda _: None)
+        while batch := [intake.accept(row) for row in islice(rows, BATCH_ROWS)]:
+            if set(await store.schedule(batch)) != {Scheduled.CREATED}:
+                raise Failed("a reminder of the benchmark was not written")
+
+
+async def _tick(config: Config) -> None:
+    async with open_store(config) as store:
+        while (await tick(store, await store.namespace(), channels(config))).remaining:
+            pass
