@@ -11,7 +11,7 @@ from typing import Final
 
 from hypothesis import settings
 
-FOR_TESTS: Final = {"DULY_TEST_POSTGRES", "DULY_REQUIRE_POSTGRES"}
+FOR_TESTS: Final = {"DULY_TEST_POSTGRES", "DULY_TEST_POSTGRES_REQUIRED"}
 
 for name in [name for name in os.environ if name.startswith("DULY_") and name not in FOR_TESTS]:
     del os.environ[name]

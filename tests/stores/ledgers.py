@@ -103,17 +103,16 @@ class SqliteLedger:
 
 
 class SqliteHarness:
-    """Makes SQLite ledgers in a folder."""
+    """Makes one SQLite ledger in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.path = folder / "ledger.db"
+        create_sqlite(self.path)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[SqliteLedger]:
         """See Harness.open."""
-        path = self.folder / "ledger.db"
-        create_sqlite(path)
-        ledger = await SqliteLedger(path).set_up()
+        ledger = await SqliteLedger(self.path).set_up()
         try:
             yield ledger
         finally:

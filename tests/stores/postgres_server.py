@@ -37,7 +37,7 @@ import psycopg
 __all__ = ["Cluster", "NoServer", "cluster", "fresh_database", "postgres_or_skip", "server"]
 
 VARIABLE: Final = "DULY_TEST_POSTGRES"
-REQUIRED: Final = "DULY_REQUIRE_POSTGRES"  # set by .ci/run: no server is then a failure, not a skip
+REQUIRED: Final = "DULY_TEST_POSTGRES_REQUIRED"  # set by .ci/run: no server is then a failure, not a skip
 START_SECONDS_MAX: Final = 30
 STOP_SECONDS_MAX: Final = 15
 INSTALL_SECONDS_MAX: Final = 240

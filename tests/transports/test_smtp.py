@@ -370,12 +370,31 @@ class SkippingLoop(asyncio.SelectorEventLoop):
         return super().time() + self.skipped
 
 
+def run_skipping(test: Coroutine[Any, Any, None]) -> None:
+    """Run one asynchronous test that skips time."""
+    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+        runner.run(asyncio.wait_for(test, 100))
+
+
 async def skip(seconds: float) -> None:
     """Put the loop's clock forward and let it notice."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, SkippingLoop)
     loop.skipped += seconds
     await asyncio.sleep(0.05)
+
+
+def test_a_connection_that_answered_nonsense_is_not_used_again() -> None:
+    """A reply to the dot that is none leaves nobody sure of what comes next."""
+
+    async def test() -> None:
+        async with MailSink(replies={"dot": "354 more"}) as sink, transport(sink) as sender:
+            (first,) = await send(sender, mail())
+            sink.replies.clear()
+            (second,) = await send(sender, mail())
+            assert (first.error, first.sent, second.status, sink.connections) == ("protocol", Sent.SOME, 250, 2)
+
+    run(test())
 
 
 def test_idle_connections_leave_before_the_server_drops_them() -> None:
@@ -391,8 +410,22 @@ def test_idle_connections_leave_before_the_server_drops_them() -> None:
             (answer,) = await send(sender, mail())
             assert (answer.status, sink.connections) == (250, 2)
 
-    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
-        runner.run(test())
+    run_skipping(test())
+
+
+def test_connections_that_are_not_needed_age() -> None:
+    """The connection used last is used next, so that the others can leave."""
+
+    async def test() -> None:
+        async with MailSink() as sink, transport(sink) as sender:
+            await send(sender, mail(), mail())
+            await skip(IDLE_SECONDS - 1)
+            for _ in range(2):
+                await send(sender, mail())
+            await skip(1)
+            assert (sink.connections, sink.open_connections) == (2, 1)
+
+    run_skipping(test())
 
 
 def test_a_mail_for_a_connection_that_is_leaving_is_not_forgotten() -> None:
@@ -408,8 +441,7 @@ def test_a_mail_for_a_connection_that_is_leaving_is_not_forgotten() -> None:
             (done,) = await gather(sender, 1)
             assert (done.token, done.answer.status, sink.connections) == (5, 250, 2)
 
-    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
-        runner.run(test())
+    run_skipping(test())
 
 
 # --- in time -------------------------------------------------------------------------------------

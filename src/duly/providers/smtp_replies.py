@@ -51,7 +51,7 @@ class Rule(NamedTuple):
 
 RULES: Final = (
     # --- the server leaves, or wants less of us
-
+    Rule("auth", "421", "*", DOWN, "RFC 5321, 3.8"),
     Rule("*", "421", "4.7.*", BUSY, "RFC 3463, 3.8; support.google.com/a/answer/3726730: 421 4.7.x is a rate"),
     Rule("*", "421", "*", DOWN, "RFC 5321, 4.2.2: service not available, closing the channel"),
     # --- who we are
