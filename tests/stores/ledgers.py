@@ -72,8 +72,9 @@ class SqliteLedger:
 
     async def set_up(self) -> SqliteLedger:
         """Open the first store."""
-        self.store = await self.another()
-        self.views = self.store.views()
+        store = await self.another()
+        self.store: Store = store
+        self.views: Views = store.views()
         return self
 
     async def another(self) -> SqliteStore:
@@ -155,7 +156,8 @@ class PostgresLedger:
     async def set_up(self) -> PostgresLedger:
         """Open the first store."""
         store = await self.another()
-        self.store, self.views = store, store.views()
+        self.store: Store = store
+        self.views: Views = store.views()
         return self
 
     async def another(self) -> Any:

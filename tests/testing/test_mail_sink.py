@@ -37,6 +37,8 @@ def connect(sink: MailSink) -> smtplib.SMTP:
 def mail_to(sink: MailSink, *recipients: str) -> tuple[int, str]:
     """Send one mail; the code and words of the reply that decided."""
     with connect(sink) as client:
+        code: int
+        words: bytes | str
         try:
             refused = client.sendmail("a@example.com", recipients, MESSAGE)
         except smtplib.SMTPRecipientsRefused as refusal:

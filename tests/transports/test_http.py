@@ -59,11 +59,14 @@ def test_an_empty_body_and_an_empty_header_are_sent(server: RawServer) -> None:
     assert not any(line.startswith(b"content-type") for line in lines)
 
 
-def test_a_body_of_a_megabyte_arrives_whole(server: RawServer) -> None:
-    """A body that takes many reads arrives whole."""
-    body = bytes(range(256)) * 4096
+def test_a_long_body_arrives_whole_and_without_asking_first(server: RawServer) -> None:
+    """A body that takes many reads arrives whole and without pauses, and no interim answer is asked for."""
+    body = bytes(range(256)) * 8192
+    began = time.monotonic()
     assert one_answer(post(server.url(), body)).status == 200
+    assert time.monotonic() - began < 3
     assert server.received[0].body == body
+    assert b"expect" not in server.received[0].head.lower()
 
 
 @pytest.mark.parametrize(
@@ -194,7 +197,9 @@ def test_a_body_that_never_ends_is_still_an_answer(server: RawServer) -> None:
     assert answer.detail == "answer cut short: no answer in time"
 
 
-@pytest.mark.parametrize("head", [b"x-long: " + b"a" * 400_000, b"x-a: 1\r\n" * 60_000])
+@pytest.mark.parametrize(
+    "head", [b"x-long: " + b"a" * 400_000, b"x-a: 1\r\n" * 60_000, (b"x-a: " + b"a" * 900 + b"\r\n") * 100]
+)
 def test_headers_are_bounded(server: RawServer, head: bytes) -> None:
     """Headers without end are neither kept nor waited for, and the status stays."""
     server.script = answering(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n")
@@ -442,6 +447,23 @@ def test_completed_keeps_to_its_limit_and_its_time(server: RawServer) -> None:
         assert sizes == [2, 2, 1]
 
     with_transport(use)
+
+
+def test_completed_lingers_for_those_that_come_close_behind(server: RawServer) -> None:
+    """After the first answer it waits a little for more, but not when nothing is left in the air."""
+
+    def staggered(peer: socket.socket, received: Received) -> None:
+        time.sleep(int(received.body) * 0.02)
+        peer.sendall(OK)
+
+    async def use(over: HttpTransport) -> None:
+        await over.start([Request(token, post(server.url(), b"%d" % token), NEVER) for token in range(4)])
+        began = time.monotonic()
+        assert len(await over.completed(10, 5)) == 4
+        assert time.monotonic() - began < 2
+
+    server.script = staggered
+    with_transport(use, linger_seconds=3)
 
 
 def test_a_wait_for_room_ends_when_a_slot_is_released(server: RawServer) -> None:

@@ -12,10 +12,12 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 
+import pycurl
 import pytest
 
 from duly.ports import Answer, Sent
 from duly.transports.http import HttpTransport
+from duly.transports.http_exchange import Exchange
 from tests.transports.raw_server import OK, RawServer, Received, answering, reset
 from tests.transports.sending import answers, one_answer, post, with_transport
 
@@ -69,6 +71,39 @@ def test_a_warm_connection_that_dies_after_the_request_is_not_tried_again(
     found = with_transport(use)
     assert paths == [b"/%d" % n for n in range(ROUNDS)]
     assert {(answer.error, answer.sent, answer.status) for answer in found} == {("reset", Sent.SOME, None)}
+
+
+class Credulous(Exchange):
+    """Lets libcurl begin as often as it likes: only the guard of the body is left."""
+
+    __slots__ = ()
+
+    def _on_request(self, *_ends: object) -> int:
+        self.begun = True
+        return pycurl.PREREQFUNC_OK
+
+
+@pytest.mark.parametrize("end", [shut, reset])
+def test_the_body_has_a_guard_of_its_own(server: RawServer, end: Callable[[socket.socket], None]) -> None:
+    """Even if libcurl were let, it could not send a body a second time: it cannot be rewound."""
+
+    def script(peer: socket.socket, received: Received) -> None:
+        if received.body == WARM:
+            peer.sendall(OK)
+        else:
+            end(peer)
+
+    async def use(over: HttpTransport) -> Answer:
+        assert (await answers(over, post(server.url(), WARM)))[0].status == 200
+        turns = over._on_loop()
+        assert turns is not None
+        over._idle.append(Credulous(over._settings, turns.connections.opened, turns.restless))
+        return (await answers(over, post(server.url(), b"once")))[0]
+
+    server.script = script
+    answer = with_transport(use)
+    assert (answer.error, answer.sent) == ("reset", Sent.SOME)
+    assert server.bodies()[b"once"] == 1
 
 
 @pytest.mark.parametrize("end", [shut, reset])

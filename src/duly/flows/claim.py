@@ -1,24 +1,35 @@
 """Claim: lease one batch of a provider's ready rows, urgent lanes first, accounts in turn.
 
 The cursor remembers the last account that was served in each lane, so that the next claim goes on
-behind it. Trust in the leases is counted from before the claim was asked for.
+behind it. It also remembers when a lane was found empty: to ask costs a round trip, and a busy worker
+claims many times a second. Trust in the leases is counted from before the claim was asked for.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import Final
 
 from duly.core.model import Claimed, Lane
 from duly.ports import Batch, ClaimOrder, Clock, Store
 
 __all__ = ["Cursors", "claim"]
 
+#: For how long a lane that was found empty is not asked again.
+EMPTY_LANE_SECONDS: Final = 0.05
+
 
 @dataclass(slots=True)
 class Cursors:
-    """Per lane, the account after which the next claim starts."""
+    """Per lane, the account after which the next claim starts, and the reading at which it was found empty."""
 
     after: dict[Lane, int] = field(default_factory=dict)
+    empty_at: dict[Lane, float] = field(default_factory=dict)
+
+    def lanes(self, reading: float) -> list[Lane]:
+        """The lanes that may have work, in order."""
+        return [lane for lane in Lane if reading - self.empty_at.get(lane, -math.inf) >= EMPTY_LANE_SECONDS]
 
 
 async def claim(
@@ -27,10 +38,12 @@ async def claim(
     """Up to `limit` rows, or None if nothing is ready."""
     asked_at = clock.reading()
     rows: list[Claimed] = []
-    for lane in Lane:
+    for lane in cursors.lanes(asked_at):
         order = ClaimOrder(provider, lane, limit - len(rows), cursors.after.get(lane, 0), worker, lease_seconds)
         claimed = await store.claim(order)
         cursors.after[lane] = claimed.next_account
+        if not claimed.rows:
+            cursors.empty_at[lane] = asked_at
         rows += claimed.rows
         if len(rows) >= limit:
             break

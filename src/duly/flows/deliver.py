@@ -43,6 +43,7 @@ __all__ = ["Flight", "Lease", "Route", "give_back", "send_some", "settle_some"]
 BATCH_ROWS_MAX: Final = 500
 HELD_BACK_ROWS_MAX: Final = 1_000
 NO_SEAT_WAIT_SECONDS: Final = 0.01
+NO_SEAT_LOOK_SECONDS: Final = 0.001
 
 
 class Lease(NamedTuple):
@@ -96,6 +97,8 @@ class Route:
     flights: dict[int, Flight] = field(default_factory=dict)
     last_token: int = 0
     in_hand: bool = False
+    crowded: bool = False  # slots are free, but not for the hosts of the rows that are held back
+    freed: bool = False  # a slot was freed since a seat was last looked for
 
     @property
     def idle(self) -> bool:
@@ -137,15 +140,25 @@ async def give_back(route: Route, leases: Iterable[Lease]) -> None:
 
 
 async def _take_more(route: Route, room: int, max_wait: float) -> None:
-    """Claim what the free slots can carry, beyond what is held back for want of one."""
+    """Claim ahead of the free slots, beyond what is held back for want of one."""
     await _drop_stale(route)
     await _put_off_busy(route)
-    waiting = len(route.held_back)
-    limit = min(room, BATCH_ROWS_MAX, HELD_BACK_ROWS_MAX - waiting)
-    batch = await route.claims.take(limit, 0.0 if waiting else max_wait) if limit > 0 else None
+    limit = _worth_claiming(route, room)
+    batch = await route.claims.take(limit, 0.0 if route.held_back else max_wait) if limit else None
     if batch is not None:
         route.tally["claimed"] += len(batch.rows)
         route.held_back.extend(_leases(batch))
+
+
+def _worth_claiming(route: Route, room: int) -> int:
+    """How many rows to claim: up to one full load held back, more where their hosts are full, and never a few.
+
+    A claim costs much the same whether it brings five rows or five hundred.
+    """
+    load = min(room + len(route.flights), BATCH_ROWS_MAX)
+    most = HELD_BACK_ROWS_MAX if route.crowded else load
+    limit = min(most - len(route.held_back), BATCH_ROWS_MAX)
+    return limit if limit * 2 >= load else 0
 
 
 def _leases(batch: Batch) -> Iterable[Lease]:
@@ -180,12 +193,15 @@ def _seat(route: Route) -> list[Lease]:
     route.held_back.clear()
     route.held_back.extend(lease for lease, seat in zip(rows, seats, strict=True) if not seat)
     route.held_back.extend(rest)
+    route.crowded, route.freed = bool(route.held_back) and route.transport.room() > 0, False
     return [lease for lease, seat in zip(rows, seats, strict=True) if seat]
 
 
 async def _wait_for_a_seat(route: Route) -> None:
-    if route.held_back:
-        await route.clock.sleep(NO_SEAT_WAIT_SECONDS)
+    """Until a slot is freed, or for a moment: another host may have one for what is claimed next."""
+    ends = route.clock.reading() + NO_SEAT_WAIT_SECONDS
+    while route.held_back and not route.freed and route.clock.reading() < ends:
+        await route.clock.sleep(NO_SEAT_LOOK_SECONDS)
 
 
 def _destination(row: Claimed) -> str:
@@ -302,6 +318,7 @@ async def settle_some(route: Route, max_wait: float) -> int:
     for completion in completions:
         del route.flights[completion.token]
     route.transport.release([flight.destination for flight, _ in landed])
+    route.freed = True
     route.tally.update(_word(row) for row in rows if row.id in settled.moved)
     return len(rows)
 

@@ -207,5 +207,6 @@ def _detail(answer: Answer) -> str | None:
 
 def _excerpt(text: str) -> str | None:
     """The words on one line, addresses masked, cut; None if nothing is left."""
-    masked = _MENTION.sub("<address>", plain(text[: EXCERPT_CHARACTERS_MAX * 8]))
+    words = plain(text[: EXCERPT_CHARACTERS_MAX * 8])
+    masked = _MENTION.sub("<address>", words) if "@" in words else words
     return masked[:EXCERPT_CHARACTERS_MAX].strip() or None

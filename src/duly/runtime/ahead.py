@@ -32,7 +32,7 @@ class ClaimAhead:
             return None
         if self._next is None:
             self._next = asyncio.ensure_future(self._claim(limit))
-        done, _ = await asyncio.wait({self._next}, timeout=max_wait or EMPTY_PAUSE_SECONDS)
+        done, _ = await asyncio.wait({self._next}, timeout=max_wait)
         if not done:
             return None
         finished, self._next = self._next, None

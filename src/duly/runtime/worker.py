@@ -74,6 +74,7 @@ class Worker:
         self.tally: Counter[str] = Counter()
         self.ticked: Counter[str] = Counter()
         self._plant, self._ticks = plant, ticks
+        self._due_remain = ticks  # until a tick has found nothing more
         self._telemetry = Telemetry(name)
         self._outage = Outage(plant.clock, plant.dice, self._telemetry)
         self._store = patient(plant.store, self._outage)
@@ -181,6 +182,7 @@ class Worker:
         channels = {provider.channel: name for name, provider in self._plant.providers.items()}
         ticked = await tick(self._store, self._plant.namespace, channels)
         self.ticked.update(due=ticked.due, created=ticked.created, already=ticked.already)
+        self._due_remain = ticked.remaining
         return UPKEEP_BATCH_ROWS if ticked.remaining else 0
 
     # --- the end ---------------------------------------------------------------------------------
@@ -197,7 +199,7 @@ class Worker:
         self._stopping.set()
 
     async def _is_idle(self, patience: float) -> bool:
-        if any(not route.idle for route in self._routes):
+        if self._due_remain or any(not route.idle for route in self._routes):
             return False
         providers = list(self._plant.providers)
         step = await self._outage.until_done(lambda: self._plant.store.next_step(providers))

@@ -7,13 +7,13 @@ why, and are not sent to the server.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["load", "statements"]
+__all__ = ["load", "merged", "statements"]
 
 _NAME_LINE: Final = re.compile(r"^-- name:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
@@ -24,13 +24,18 @@ _COMMENT_LINE: Final = re.compile(r"^[ \t]*--.*\n?", re.MULTILINE)
 def load(dialect: str) -> Mapping[str, str]:
     """All statements of a dialect, by name. Raises ValueError for a name that is twice there, wrong or empty."""
     folder = resources.files("duly.stores").joinpath("sql", dialect)
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
+    return merged(dialect, [(file.name, file.read_text(encoding="utf-8")) for file in files])
+
+
+def merged(dialect: str, files: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+    """The statements of several files, given as (name, text)."""
     found: dict[str, str] = {}
-    for file in sorted(folder.iterdir(), key=lambda file: file.name):
-        if file.name.endswith(".sql"):
-            for name, statement in statements(file.read_text(encoding="utf-8")):
-                if name in found:
-                    raise ValueError(f"{dialect}/{file.name}: the statement {name!r} is there twice")
-                found[name] = statement
+    for file, text in files:
+        for name, statement in statements(text):
+            if name in found:
+                raise ValueError(f"{dialect}/{file}: the statement {name!r} is there twice")
+            found[name] = statement
     return MappingProxyType(found)
 
 

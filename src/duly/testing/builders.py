@@ -49,7 +49,7 @@ def contact(account: str, channel: Channel, address: str) -> NewContact:
     return NewContact(keys.contact_id(NAMESPACE, account, channel, address), channel, address, endpoint)
 
 
-def new_reminder(
+def new_reminder(  # noqa: PLR0913 - what a test is about, each with a plain default
     key: str,
     due: datetime,
     *,

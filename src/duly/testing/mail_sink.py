@@ -17,17 +17,21 @@ Everybody else's mail is accepted. The moods are data (`MOODS`), so a test may b
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import ssl
+import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
+from email import policy
+from email.parser import BytesParser
 from types import TracebackType
 from typing import Final, Self
 
 from duly.testing.mail_moods import CUT, MOODS, SILENCE, Mood
 from duly.testing.mail_session import Session
 
-__all__ = ["CUT", "EXTENSIONS", "MOODS", "SILENCE", "MailSink", "Mood"]
+__all__ = ["CUT", "EXTENSIONS", "MOODS", "SILENCE", "MailSink", "Mood", "PrintingSink"]
 
 COMMANDS_KEPT_MAX: Final = 10_000
 
@@ -143,3 +147,37 @@ class MailSink:
     def leave(self, session: Session) -> None:
         """A connection was closed."""
         self._sessions.discard(session)
+
+
+class PrintingSink(MailSink):
+    """A sink that prints what it takes, for a person who watches, and keeps nothing."""
+
+    def keep(self, recipients: Sequence[str], content: bytes) -> str:
+        """Print the message and name it."""
+        message = BytesParser(policy=policy.default).parsebytes(content)
+        body = message.get_body(("plain", "html"))
+        text = body.get_content().strip() if body is not None else "(no text)"
+        print(f"to {', '.join(recipients)}\nsubject {message['subject']}\n{text}\n", flush=True)  # noqa: T201
+        self.accepted += 1
+        return f"{self.accepted:08X}"
+
+
+async def _serve(port: int) -> None:
+    async with PrintingSink(port=port):
+        await asyncio.Event().wait()
+
+
+def main() -> None:
+    """Serve on a port of this machine until interrupted."""
+    parser = argparse.ArgumentParser(prog="python -m duly.testing.mail_sink", description="A mail server that prints.")
+    parser.add_argument("--port", type=int, default=2525, help="the port; 2525 if it is not given")
+    try:
+        asyncio.run(_serve(parser.parse_args().port))
+    except KeyboardInterrupt:
+        pass
+    except OSError as error:
+        sys.exit(f"the port cannot be used: {error.strerror}")
+
+
+if __name__ == "__main__":
+    main()

@@ -34,6 +34,8 @@ CUT: Final = -1  # the transport was closed under it
 BROKEN: Final = -2  # the machinery around it failed
 
 HEADER_BYTES_MAX: Final = 32 * 1024
+IDLE_SECONDS_MAX: Final = 15  # of a connection: many receivers close theirs after as long
+LIFETIME_SECONDS_MAX: Final = 300  # of a connection: addresses change
 TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 #: Headers that say where a message ends or what becomes of the connection: they are the transport's.
 FRAMING: Final = frozenset(
@@ -177,8 +179,8 @@ class Exchange:
         curl.setopt(pycurl.USERAGENT, settings.user_agent)
         curl.setopt(pycurl.TIMEOUT_MS, settings.timeout_ms)
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, settings.connect_timeout_ms)
-        curl.setopt(pycurl.MAXAGE_CONN, 15)  # seconds idle: a server's own limit is seldom shorter
-        curl.setopt(pycurl.MAXLIFETIME_CONN, 300)  # seconds: addresses change
+        curl.setopt(pycurl.MAXAGE_CONN, IDLE_SECONDS_MAX)
+        curl.setopt(pycurl.MAXLIFETIME_CONN, LIFETIME_SECONDS_MAX)
         curl.setopt(pycurl.SSL_VERIFYPEER, 1)
         curl.setopt(pycurl.SSL_VERIFYHOST, 2)
         curl.setopt(pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2)

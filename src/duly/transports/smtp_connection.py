@@ -17,7 +17,7 @@ import ipaddress
 import re
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import aiosmtplib
 
@@ -105,9 +105,9 @@ class SmtpConnection:
         self._half_done = False
         if client is None:
             return
-        transport = client.transport
+        transport = cast("asyncio.WriteTransport | None", client.transport)  # uvloop's are no subclass
         client.close()
-        if isinstance(transport, asyncio.WriteTransport):
+        if transport is not None:
             transport.abort()  # close() alone would still flush
 
     # --- the transaction -------------------------------------------------------------------------
@@ -312,7 +312,9 @@ def transparent(message: bytes) -> bytes:
 
     RFC 5321, 2.3.8 (a bare CR or LF is not a line end) and 4.5.2 (transparency).
     """
-    lines = BARE_LINE_END.sub(b"\r\n", message)
+    ends = message.count(b"\r\n")
+    all_whole = message.count(b"\n") == ends == message.count(b"\r")  # as always; the search is slow
+    lines = message if all_whole else BARE_LINE_END.sub(b"\r\n", message)
     if not lines.endswith(b"\r\n"):
         lines += b"\r\n"
     if lines.startswith(b"."):

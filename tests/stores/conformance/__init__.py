@@ -30,7 +30,7 @@ CASES: Final[dict[str, Case]] = {}
 
 def case(function: Case) -> Case:
     """Register a case. Two of one name would hide each other."""
-    name = function.__name__  # type: ignore[attr-defined]
+    name = function.__name__
     assert name not in CASES, f"two cases are called {name}"
     assert function.__doc__, f"{name}: say in one sentence what must hold"
     CASES[name] = function

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from duly.core import keys
-from duly.core.model import Claimed, Outcome, Revisions, Signal, SignalKind
+from duly.core.model import Begun, Claimed, Outcome, Revisions, Signal, SignalKind
 from duly.core.states import State
-from duly.ports import Begun
 from duly.testing.builders import frozen, start
 from tests.stores.conformance import case
 from tests.stores.conformance.scene import HOOKS, Scene
@@ -116,9 +115,9 @@ async def each_revision_is_compared(scene: Scene) -> None:
     """A change of the account, the reminder, the recipient or the contact after admission stops the begin."""
     row = await scene.leased("r")
     for table in REVISED:
-        await scene.ledger.change(f"update {table} set revision = revision + 1")
+        await scene.ledger.change(f"update {table} set revision = revision + 1")  # noqa: S608 - a constant
         await does_not_begin(scene, row)
-        await scene.ledger.change(f"update {table} set revision = revision - 1")
+        await scene.ledger.change(f"update {table} set revision = revision - 1")  # noqa: S608 - a constant
     seen = row.revisions._asdict()
     for table in REVISED:
         await does_not_begin(scene, row, revisions=Revisions(**{**seen, table: seen[table] - 1}))

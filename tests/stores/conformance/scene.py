@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from duly.core import keys
-from duly.core.model import Begun, Channel, Claimed, Decision, Doubtful, NewReminder, Outcome, Scheduled
+from duly.core.model import Begun, Channel, Claimed, Doubtful, NewReminder, Outcome, Scheduled
 from duly.core.schedule import fire
 from duly.core.states import State, check
 from duly.ports import Claim, ClaimOrder, Filters, Materialised, Settled, Store, Views
@@ -147,7 +147,9 @@ class Scene:
 
     async def settle(self, row: Claimed, outcome: Outcome, number: int = 1, **how: Any) -> Settled:
         """Record one attempt's outcome, and what usually follows."""
-        settled: Settled = await self.store.settle(HOOKS, [settlement(row, number, outcome, await self.now(), **how)], [])
+        settled: Settled = await self.store.settle(
+            HOOKS, [settlement(row, number, outcome, await self.now(), **how)], []
+        )
         return settled
 
     async def again(self, outcome: Outcome = Outcome.REFUSED, number: int = 2) -> Claimed:

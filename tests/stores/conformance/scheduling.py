@@ -199,8 +199,8 @@ async def five_hundred_at_once(scene: Scene) -> None:
 
 
 HOSTILE = (
-    "emoji 🧾👩‍👩‍👧, combining é́, right to left \u202eשלום\u202c مرحبا, quote ' \" \\ ; -- {{ }} %s $1 :name ?, "
-    "tab\tand\nnew line, \u2028, zero\u200bwidth, \U0010ffff"
+    "emoji 🧾 \U0001f469\u200d\U0001f467, combining e\u0301, right to left \u202e\u05e9\u05dc\u05d5\u05dd\u202c, "
+    "مرحبا, quote ' \" \\ ; -- {{ }} %s $1 :name ?, tab\tand\nnew line, \u2028, \U0010ffff"
 )
 
 

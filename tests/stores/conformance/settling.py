@@ -122,8 +122,8 @@ async def a_refusal_needs_its_fence(scene: Scene) -> None:
     row = await scene.sending("r")
     now = await scene.now()
     for outcome in (Outcome.REJECTED, Outcome.REFUSED, Outcome.NOT_SENT, Outcome.UNKNOWN):
-        for change in ({"fence": row.fence + 1}, {"fence": row.fence - 1}):
-            wrong = settlement(row, 7, outcome, now)._replace(**change)
+        for fence in (row.fence + 1, row.fence - 1):
+            wrong = settlement(row, 7, outcome, now)._replace(fence=fence)
             assert (await scene.store.settle(HOOKS, [wrong], [])).moved == frozenset()
     assert await scene.state(row.id) == State.SENDING
 
@@ -196,7 +196,9 @@ async def acceptance_overturns_a_final_state(scene: Scene) -> None:
     row = await scene.uncertain("r")
     looked = await scene.looked_at()
     await scene.decide(looked, State.UNCERTAIN, State.UNCONFIRMED, reason="no_way_to_ask")
-    evidence = [settlement(row, 1, Outcome.ACCEPTED, await scene.now(), result=Result(Outcome.ACCEPTED, request_id="r1"))]
+    evidence = [
+        settlement(row, 1, Outcome.ACCEPTED, await scene.now(), result=Result(Outcome.ACCEPTED, request_id="r1"))
+    ]
     assert await scene.store.settle(HOOKS, evidence, []) == Settled(frozenset({row.id}), 0, 1)
     assert await scene.store.settle(HOOKS, evidence, []) == Settled(frozenset({row.id}), 0, 0)
     shown = await scene.show(row.id)

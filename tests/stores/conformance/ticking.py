@@ -118,7 +118,9 @@ async def a_cancelled_reminder_does_not_fire(scene: Scene) -> None:
 async def a_restored_cursor_creates_nothing_again(scene: Scene) -> None:
     """A due time that was set back fires again, finds its delivery there, and opens no second work."""
     await scene.ready("r")
-    await scene.ledger.change("update reminder set status = 'active', next_due_at = deadline_at, deadline_at = deadline_at")
+    await scene.ledger.change(
+        "update reminder set status = 'active', next_due_at = deadline_at, deadline_at = deadline_at"
+    )
     await scene.ledger.pass_time(9 * 3600)
     (one,) = await fired(scene)
     delivery = one.deliveries[0]._replace(state=State.READY, reason=None)

@@ -73,7 +73,7 @@ async def a_cancel_and_a_claim_leave_one_winner(scene: Scene) -> None:
 
         begun, cancelled = await asyncio.gather(
             send(),
-            theirs.cancel("ana", "moved out", reminder=reminder.id, delivery=None),  # noqa: B023 - awaited here
+            theirs.cancel("ana", "moved out", reminder=reminder.id, delivery=None),
         )
         assert (begun, cancelled.cancelled, cancelled.sending) in ((1, 0, 1), (0, 1, 0))
         await scene.store.look_away()

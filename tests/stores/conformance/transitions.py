@@ -56,7 +56,7 @@ async def tick_makes_ready(scene: Scene) -> None:
 
 @case
 async def ready_is_swept_and_cancelled(scene: Scene) -> None:
-    """ready -> expired and ready -> cancelled, by the sweep and by a cancel."""
+    """Ready -> expired and ready -> cancelled, by the sweep and by a cancel."""
     await scene.ready("r", lasts=timedelta(seconds=30))
     await scene.ledger.pass_time(31)
     await scene.store.sweep(10, "upkeep")
@@ -68,7 +68,7 @@ async def ready_is_swept_and_cancelled(scene: Scene) -> None:
 
 @case
 async def a_lease_leads_everywhere(scene: Scene) -> None:
-    """leased -> each state that admission may choose."""
+    """Leased -> each state that admission may choose."""
     for target in (S.READY, S.WAITING, *ENDS_BY_DECISION):
         row = await scene.leased(f"to-{target}")
         assert await scene.decide(row, S.LEASED, target)
@@ -79,7 +79,7 @@ async def a_lease_leads_everywhere(scene: Scene) -> None:
 
 @case
 async def a_lease_in_doubt_goes_back_to_reconcile(scene: Scene) -> None:
-    """leased -> uncertain, by admission."""
+    """Leased -> uncertain, by admission."""
     await scene.ready_in_doubt("r")
     row = await scene.claim_one()
     assert await scene.decide(row, S.LEASED, S.UNCERTAIN, reason="key_window_closed")
@@ -88,7 +88,7 @@ async def a_lease_in_doubt_goes_back_to_reconcile(scene: Scene) -> None:
 
 @case
 async def waiting_in_doubt_is_swept_to_uncertain(scene: Scene) -> None:
-    """waiting -> uncertain, by the sweep."""
+    """Waiting -> uncertain, by the sweep."""
     await scene.waiting_in_doubt("r")
     await scene.ledger.pass_time(8 * 3600 + 1)
     await scene.store.sweep(10, "upkeep")
@@ -97,7 +97,7 @@ async def waiting_in_doubt_is_swept_to_uncertain(scene: Scene) -> None:
 
 @case
 async def uncertain_leads_where_reconcile_decides(scene: Scene) -> None:
-    """uncertain -> sent, ready, held, unconfirmed and waiting, by reconcile."""
+    """Uncertain -> sent, ready, held, unconfirmed and waiting, by reconcile."""
     for target in (S.SENT, S.HELD, S.UNCONFIRMED, S.WAITING, S.READY):
         await scene.uncertain(f"to-{target}")
         row = await scene.looked_at()
@@ -107,7 +107,7 @@ async def uncertain_leads_where_reconcile_decides(scene: Scene) -> None:
 
 @case
 async def uncertain_dies_of_a_late_answer(scene: Scene) -> None:
-    """uncertain -> dead, where a late answer has made every attempt definite."""
+    """Uncertain -> dead, where a late answer has made every attempt definite."""
     row = await scene.sending("r")
     await scene.ledger.pass_time(61)
     await scene.store.take_back(10, "upkeep")
@@ -118,7 +118,7 @@ async def uncertain_dies_of_a_late_answer(scene: Scene) -> None:
 
 @case
 async def folded_shares_the_fate_of_its_summary(scene: Scene) -> None:
-    """folded -> sent, unconfirmed and ready, with its summary."""
+    """Folded -> sent, unconfirmed and ready, with its summary."""
     for target in (S.SENT, S.UNCONFIRMED, S.READY):
         row = await scene.leased(f"to-{target}")
         assert await scene.decide(row, S.LEASED, S.FOLDED, reason="summarised")
@@ -167,7 +167,7 @@ async def evidence_ends_what_nobody_holds(scene: Scene) -> None:
 
 @case
 async def evidence_ends_what_another_holds(scene: Scene) -> None:
-    """leased and sending -> sent, by a late acceptance of an earlier attempt."""
+    """Leased and sending -> sent, by a late acceptance of an earlier attempt."""
     await scene.ready_in_doubt("leased")
     row = await scene.claim_one(worker="w2")
     await evidence(scene, row.id)

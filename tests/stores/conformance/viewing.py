@@ -31,6 +31,7 @@ EVENT = ["at", "kind", "from", "to", "actor", "reason"]
 REMINDER = [
     *("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at", "next_local", "deliveries"),
 ]
+MADE = ("held", "uncertain", "waiting", "sent", "rejected", "sending", "leased", "ready")
 RFC3339_UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
@@ -60,7 +61,8 @@ async def the_list_has_its_words(scene: Scene) -> None:
     (delivery,) = await scene.ready("r")
     (line,) = await scene.views.deliveries(Filters())
     assert list(plain(line)) == LINE
-    assert (line["id"], line["account"], line["reminder"], line["occurrence"]) == (keys.show(delivery), "acme", "r", "once")
+    assert (line["id"], line["account"]) == (keys.show(delivery), "acme")
+    assert (line["reminder"], line["occurrence"]) == ("r", "once")
     assert (line["channel"], line["status"], line["reason"], line["attempts"]) == ("webhook", "ready", None, 0)
     assert line["due_at"] == plain(await scene.show(delivery))["due_at"]
 
@@ -88,8 +90,8 @@ async def the_list_is_narrowed_by_state(scene: Scene) -> None:
     await scene.ready("ready")
     for state in State:
         found = [line["reminder"] for line in await scene.views.deliveries(Filters(status=state))]
-        assert found == ([state] if state in ("held uncertain waiting sent rejected sending leased ready".split()) else [])
-    assert len(await scene.views.deliveries(Filters())) == 8
+        assert found == ([state] if state in MADE else [])
+    assert len(await scene.views.deliveries(Filters())) == len(MADE)
 
 
 @case

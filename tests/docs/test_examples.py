@@ -1,0 +1,86 @@
+"""The pages' own commands, run as they stand: a reader who types them gets what they say."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+START = "<!-- run from here -->"
+RUN_SECONDS_MAX = 60
+#: The ports that the pages name, which something else may use on this machine.
+PORTS = ("2525", "8025")
+
+
+def script(page: str, mail_port: str) -> str:
+    """The page's console blocks as one shell script. A line that begins with `$ ` is a command; others continue it."""
+    text = (ROOT / page).read_text(encoding="utf-8").partition(START)[2]
+    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
+    init = next(number for number, line in enumerate(lines) if line.startswith("duly init"))
+    lines.insert(init + 1, f"sed -i s/2525/{mail_port}/ duly.toml")
+    return "\n".join(["set -eu", "trap 'kill $(jobs -p) 2>/dev/null' EXIT", *lines])
+
+
+def free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def run(page: str, folder: Path) -> tuple[str, dict[str, str]]:
+    """Run a page in an empty folder; returns what it printed, and the environment for more commands."""
+    ports = {named: free_port() for named in PORTS}
+    text = script(page, ports["2525"])
+    for named, free in ports.items():
+        text = text.replace(f"--port {named}", f"--port {free}").replace(f":{named}", f":{free}")
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("DULY_")}
+    environ["PATH"] = f"{Path(sys.executable).parent}:{environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", text],
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS_MAX,
+        check=False,
+    )
+    assert done.returncode == 0, f"{page}: {done.stderr[-2000:]}"
+    return done.stdout, environ
+
+
+def duly(folder: Path, environ: dict[str, str], *args: str) -> Any:
+    done = subprocess.run(
+        ["duly", *args, "--json"], cwd=folder, env=environ, capture_output=True, text=True, check=True, timeout=30
+    )
+    return json.loads(done.stdout)
+
+
+def test_the_readme_delivers_a_first_reminder(tmp_path: Path) -> None:
+    """From an empty folder to a mail that arrived, as the README says."""
+    printed, environ = run("README.md", tmp_path)
+    assert "we visit unit 4B at 10:00" in printed
+    assert "is sent, because the provider accepted it." in printed
+    (delivery,) = duly(tmp_path / "reminders", environ, "list")["deliveries"]
+    assert (delivery["reminder"], delivery["status"]) == ("hello-1", "sent")
+
+
+def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
+    """Two mails, a rejected row, an answer that got lost and was found, and a cancelled reminder."""
+    printed, environ = run("docs/tutorial.md", tmp_path)
+    folder = tmp_path / "reminders"
+    assert "unknown (timeout), then accepted" in printed
+    (rejected,) = (folder / "visits.csv.rejected.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(rejected)["field"] == "to.email"
+    statuses = {row["reminder"]: row["status"] for row in duly(folder, environ, "list")["deliveries"]}
+    assert statuses == {"visit-1": "sent", "visit-2": "sent", "parcel-1": "sent"}
+    parcel = duly(folder, environ, "show", "parcel-1", "--account", "shop")["deliveries"][0]
+    shown = duly(folder, environ, "show", parcel["id"])
+    assert [attempt["outcome"] for attempt in shown["attempts"]] == ["unknown", "accepted"]
+    assert duly(folder, environ, "show", "visit-9", "--account", "harbour-lofts")["status"] == "cancelled"

@@ -1,0 +1,198 @@
+"""The receiving side misbehaves: each delivery ends as its evidence says, under one key and with the same bytes.
+
+All faults are met in one run per database; each test looks at one of them.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from duly.testing.mail_sink import MailSink
+from duly.testing.receiver import Receiver
+from tests.end_to_end.doubles import beside
+from tests.end_to_end.installation import DIALECTS, Installation, Shown, attempts, reminder, settle_in
+
+ACCEPTED: Final = ("accepted", None)
+#: mood of the receiver -> how many requests it saw, the state, and what became of each attempt.
+WEBHOOKS: Final = {
+    "ok": (1, "sent", [ACCEPTED]),
+    "slow": (1, "sent", [ACCEPTED]),
+    "busy": (2, "sent", [("refused", "rate_limited"), ACCEPTED]),
+    "down": (2, "sent", [("unknown", "provider_down"), ACCEPTED]),
+    "reset": (2, "sent", [("unknown", "connection"), ACCEPTED]),
+    "silent": (2, "sent", [("unknown", "timeout"), ACCEPTED]),
+    "lost": (2, "sent", [("unknown", "timeout"), ACCEPTED]),
+    "gone": (1, "rejected", [("rejected", "consent_revoked")]),
+}
+#: how the mail's local part begins -> how many mails were taken, the state, and what became of each attempt.
+MAILS: Final = {
+    "ok": (1, "sent", [ACCEPTED]),
+    "slow": (1, "sent", [ACCEPTED]),
+    "busy": (1, "sent", [("refused", "provider_down"), ACCEPTED]),
+    "gone": (0, "rejected", [("rejected", "invalid_destination")]),
+    "spam": (0, "rejected", [("rejected", "content_rejected")]),
+    "dropped": (1, "held", [("unknown", "connection")]),
+    "silent": (1, "held", [("unknown", "timeout")]),
+}
+DEADLINE: Final = {"deadline": "PT5S"}
+
+
+class Met(NamedTuple):
+    """What the ledger says, and what the receiving side saw."""
+
+    duly: Installation
+    ledger: dict[str, Shown]
+    receiver: Receiver
+    sink: MailSink
+    tally: dict[str, Any]
+
+
+@pytest.fixture(scope="module", params=DIALECTS)
+def met(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Met]:
+    """One run that meets every fault."""
+    folder = tmp_path_factory.mktemp("faults")
+    doubles = Receiver(slow_seconds=0.3), MailSink(slow_seconds=0.3)
+    with beside(doubles[0]) as receiver, beside(doubles[1]) as sink:
+        with settle_in(request.param, folder, sink.url) as duly:
+            duly.settings |= {
+                "DULY_ENDPOINTS__SHY__URL": receiver.url("lost", "no-promise"),
+                "DULY_ENDPOINTS__SHY__DEDUPLICATES": "false",
+                "DULY_ACCOUNTS__CLOSES__ON_DOUBT": "close",
+                "DULY_ACCOUNTS__RESENDS__ON_DOUBT": "resend",
+            }
+            duly.take(_rows(receiver))
+            tally = duly.told("up", "--until-idle")
+            yield Met(duly, duly.ledger(), receiver, sink, tally)
+
+
+def _rows(receiver: Receiver) -> list[dict[str, Any]]:
+    shy = receiver.url("lost", "no-promise")
+    return [
+        *(reminder(f"hook-{mood}", webhook=receiver.url(mood, "prvt-path")) for mood in WEBHOOKS),
+        *(reminder(f"mail-{mood}", email=f"{mood}@prvt.example.com") for mood in MAILS),
+        reminder("nobody-listens", webhook=f"http://127.0.0.1:{_closed_port()}/prvt", **DEADLINE),
+        reminder("full", email="full@prvt.example.com", **DEADLINE),
+        reminder("holds", webhook=shy),
+        reminder("closes", webhook=shy) | {"account": "closes"},
+        reminder("resends", webhook=shy) | {"account": "resends"},
+    ]
+
+
+def _closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+# --- webhooks ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mood", WEBHOOKS)
+def test_a_webhook_ends_as_its_answers_say(met: Met, mood: str) -> None:
+    """Each answer of the receiver has its outcome on record, and exactly one request left per attempt."""
+    requests, state, outcomes = WEBHOOKS[mood]
+    one = met.ledger[f"hook-{mood}"]
+    assert (one["status"], attempts(one)) == (state, outcomes)
+    assert met.receiver.count(mood, "prvt-path") == requests
+
+
+@pytest.mark.parametrize("mood", [mood for mood, (requests, *_) in WEBHOOKS.items() if requests > 1])
+def test_a_repeat_has_the_same_key_and_bytes(met: Met, mood: str) -> None:
+    """Whatever is sent again goes out under the delivery's id, byte for byte as before, signed anew."""
+    first, second = met.receiver.received(mood, "prvt-path")
+    one = met.ledger[f"hook-{mood}"]
+    assert first.headers["webhook-id"] == second.headers["webhook-id"] == one["id"]
+    assert first.body == second.body
+    assert {attempt["payload_hash"] for attempt in one["attempts"]} == {one["payload_hash"]}
+
+
+def test_retry_after_is_waited_out(met: Met) -> None:
+    """A 429 with Retry-After: 1 is on record, and the next attempt starts no sooner than a second later."""
+    first, second = met.ledger["hook-busy"]["attempts"]
+    assert (first["http_status"], first["retry_after"]) == (429, 1.0)
+    assert _seconds(second["started_at"]) - _seconds(first["finished_at"]) >= 1.0
+
+
+def _seconds(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp()
+
+
+def test_a_lost_answer_is_not_a_second_message(met: Met) -> None:
+    """What was accepted without an answer is asked for again under its key, and the receiver drops the repeat."""
+    accepted = met.receiver.accepted.count(met.ledger["hook-lost"]["id"])
+    assert accepted == 1
+    assert met.receiver.duplicates_dropped >= 1
+
+
+def test_nobody_listens_is_not_doubt(met: Met) -> None:
+    """A refused connection is `not_sent`: tried again without doubt, and expired when no time is left."""
+    one = met.ledger["nobody-listens"]
+    assert (one["status"], one["reason"]) == ("expired", "deadline_before_next_try")
+    assert len(one["attempts"]) >= 2
+    assert set(attempts(one)) == {("not_sent", "connection")}
+
+
+@pytest.mark.parametrize(
+    ("key", "state", "outcomes"),
+    [
+        ("holds", "held", [("unknown", "timeout")]),
+        ("closes", "unconfirmed", [("unknown", "timeout")]),
+        ("resends", "sent", [("unknown", "timeout"), ACCEPTED]),
+    ],
+)
+def test_without_a_promise_the_account_decides(met: Met, key: str, state: str, outcomes: list[Any]) -> None:
+    """In doubt at a receiver that promises nothing, the account's policy holds, closes or sends again."""
+    one = met.ledger[key]
+    assert (one["status"], attempts(one)) == (state, outcomes)
+
+
+# --- mails ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mood", MAILS)
+def test_a_mail_ends_as_its_replies_say(met: Met, mood: str) -> None:
+    """Each reply has its outcome on record; a mail whose final reply is missing is held, and not sent again."""
+    mails, state, outcomes = MAILS[mood]
+    one = met.ledger[f"mail-{mood}"]
+    assert (one["status"], attempts(one)) == (state, outcomes)
+    assert len(met.sink.messages.get(f"{mood}@prvt.example.com", [])) == mails
+
+
+def test_a_full_mailbox_is_tried_until_its_deadline(met: Met) -> None:
+    """A mailbox that stays full is tried again, and expires before its deadline is past."""
+    one = met.ledger["full"]
+    assert (one["status"], one["reason"]) == ("expired", "deadline_before_next_try")
+    assert set(attempts(one)) == {("refused", "temporary")}
+    assert all(attempt["started_at"] < one["deadline_at"] for attempt in one["attempts"])
+
+
+# --- the whole -----------------------------------------------------------------------------------
+
+
+def test_the_tally_adds_up(met: Met) -> None:
+    """What the worker counted as sent, rejected, held, unconfirmed and expired is what the ledger holds."""
+    states = [one["status"] for one in met.ledger.values()]
+    counted = {word: met.tally[word] for word in ("sent", "rejected", "held", "unconfirmed", "expired")}
+    assert counted == {word: states.count(word) for word in counted}
+
+
+def test_every_explanation_speaks_of_doubt_where_there_is_some(met: Met) -> None:
+    """`explain` of a held delivery says that it may have been accepted, and that an operator decides."""
+    text = met.duly.run("explain", met.ledger["mail-dropped"]["id"]).out
+    assert "An attempt may have been accepted" in text
+    assert "an operator must decide" in text
+
+
+def test_a_reset_on_a_warm_connection_is_one_request(duly: Installation, receiver: Receiver) -> None:
+    """A reset on a connection that was used before is unknown: nothing below repeats the request by itself."""
+    duly.settings["DULY_PROVIDERS__HOOKS__CONCURRENCY_PER_HOST"] = "1"
+    rows = [reminder("first", webhook=receiver.url("ok"), due_in=-9), reminder("then", webhook=receiver.url("reset"))]
+    duly.take(rows)
+    duly.run("up", "--until-idle")
+    assert attempts(duly.ledger()["then"]) == [("unknown", "connection"), ACCEPTED]
+    assert (receiver.count("reset"), receiver.connections) == (2, 2)
