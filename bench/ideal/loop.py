@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from queue import Queue, SimpleQueue
 from typing import Final, Protocol
@@ -25,8 +27,8 @@ class Ledger(Protocol):
         """Lease ready rows."""
         ...
 
-    def begin(self, messages: Sequence[Message]) -> set[bytes]:
-        """Write attempts and frozen bytes; returns the ids of those that may be sent."""
+    def begin(self, messages: Sequence[Message]) -> list[Message]:
+        """Write attempts and frozen bytes; returns those that may be sent, numbered."""
         ...
 
     def settle(self, landed: Sequence[Landed]) -> int:
@@ -54,7 +56,16 @@ def work(ledger: Ledger, signer: Signer) -> int:
 
 
 def _thread(run: Callable[[], None]) -> threading.Thread:
-    thread = threading.Thread(target=run, daemon=True)
+    """A thread whose failure ends the program: the others would wait for it."""
+
+    def guarded() -> None:
+        try:
+            run()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+
+    thread = threading.Thread(target=guarded, daemon=True)
     thread.start()
     return thread
 
@@ -69,9 +80,7 @@ def _claim(ledger: Ledger, claimed: Queue[list[Row]]) -> None:
 
 def _begin(ledger: Ledger, claimed: Queue[list[Row]], begun: Queue[list[Message] | None]) -> None:
     while rows := claimed.get():
-        messages = [freeze(row) for row in rows]
-        may_go = ledger.begin(messages)
-        begun.put([message for message in messages if message.row.id in may_go])
+        begun.put(ledger.begin([freeze(row) for row in rows]))
     begun.put(None)
 
 

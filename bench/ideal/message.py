@@ -41,12 +41,13 @@ class Row(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A row with its frozen bytes."""
+    """A row with its frozen bytes, and the number of its attempt once that has begun."""
 
     row: Row
     shown: str
     body: bytes
     hash: bytes
+    number: int = 0
 
 
 def freeze(row: Row) -> Message:

@@ -48,7 +48,7 @@ class PostgresLedger:
         )
         return [Row._make(row) for row in found.fetchall()]
 
-    def begin(self, messages: Sequence[Message]) -> set[bytes]:
+    def begin(self, messages: Sequence[Message]) -> list[Message]:
         """Lock the revisions, compare them, write attempts and frozen bytes: one commit, one round trip."""
         rows = [message.row for message in messages]
         with self._begins.pipeline(), self._begins.transaction():
@@ -61,12 +61,18 @@ class PostgresLedger:
                 ),
             )
             begun = self._begins.execute(STATEMENTS["begin"], self._begin_values(messages), binary=True)
-        return {identity for (identity,) in begun.fetchall()}
+        numbers = dict(begun.fetchall())
+        return [one._replace(number=numbers[one.row.id]) for one in messages if one.row.id in numbers]
 
     def settle(self, landed: Sequence[Landed]) -> int:
         """Record acceptance, one commit."""
         rows = [one.message.row for one in landed]
-        values = (uuids([row.id for row in rows]), ints(row.fence for row in rows), times(at for _, at in landed))
+        values = (
+            uuids([row.id for row in rows]),
+            ints(row.fence for row in rows),
+            ints(one.message.number for one in landed),
+            times(one.finished_at for one in landed),
+        )
         return len(self._settles.execute(STATEMENTS["settle"], values, binary=True).fetchall())
 
     def _begin_values(self, messages: Sequence[Message]) -> tuple[Any, ...]:

@@ -58,22 +58,23 @@ kept as (
                       reminder_revision, recipient_revision, contact_revision)
   select delivery_id, attempts, destination, body, $13, $14,
          reminder_revision, recipient_revision, contact_revision from begun)
-select delivery_id from begun;
+select delivery_id, attempts from begun;
 
 -- name: settle
--- $1 ids, $2 fences, $3 finished at. Everything was accepted.
+-- $1 ids, $2 fences, $3 attempt numbers, $4 finished at. Everything was accepted.
 with r as (
-  select * from unnest($1::uuid[], $2::int[], $3::timestamptz[]) u (delivery_id, fence, finished_at)),
+  select * from unnest($1::uuid[], $2::int[], $3::int[], $4::timestamptz[]) u (delivery_id, fence, number, finished_at)),
 gone as (
   delete from work w using r
   where w.delivery_id = any (array(select unnest($1::uuid[])))
     and w.delivery_id = r.delivery_id and w.fence = r.fence and w.state || '' = 'leased' and w.begun
-  returning w.delivery_id, w.attempts, r.finished_at),
+  returning w.delivery_id),
 head as (
-  update delivery d set status = 'sent', reason = 'accepted', attempts = g.attempts, finished_at = g.finished_at
-  from gone g
-  where d.id = any (array(select unnest($1::uuid[]))) and d.id = g.delivery_id and d.status is null
-  returning d.id, d.attempts, d.finished_at)
+  update delivery d set status = 'sent', reason = 'accepted', attempts = r.number, finished_at = r.finished_at
+  from r
+  where d.id = any (array(select unnest($1::uuid[])))
+    and d.id = r.delivery_id and d.status is null and (d.id in (select delivery_id from gone)) is true)
 insert into attempt_result (delivery_id, number, finished_at, outcome, http_status, stale)
-select id, attempts, finished_at, 'accepted', 200, false from head
+select delivery_id, number, finished_at, 'accepted', 200, delivery_id not in (select delivery_id from gone) from r
+on conflict do nothing
 returning delivery_id;

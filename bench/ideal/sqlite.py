@@ -57,13 +57,13 @@ class SqliteLedger:
             )
         return [_row(row) for row in found]
 
-    def begin(self, messages: Sequence[Message]) -> set[bytes]:
+    def begin(self, messages: Sequence[Message]) -> list[Message]:
         """Compare the revisions, write attempts and frozen bytes: one commit."""
         with self._transaction() as now:
-            begun = [value for message in messages if (value := self._begin(message, now))]
-            self._raw.executemany(STATEMENTS["attempt"], begun)
-            self._raw.executemany(STATEMENTS["frozen"], begun)
-        return {value["id"] for value in begun}
+            begun = [(message, value) for message in messages if (value := self._begin(message, now))]
+            self._raw.executemany(STATEMENTS["attempt"], [value for _, value in begun])
+            self._raw.executemany(STATEMENTS["frozen"], [value for _, value in begun])
+        return [message._replace(number=value["number"]) for message, value in begun]
 
     def settle(self, landed: Sequence[Landed]) -> int:
         """Record acceptance, one commit."""
@@ -104,9 +104,10 @@ class SqliteLedger:
 
     def _close(self, one: Landed) -> dict[str, Any] | None:
         row = one.message.row
-        found = self._raw.execute(STATEMENTS["close"], {"id": row.id, "fence": row.fence}).fetchall()
+        if not self._raw.execute(STATEMENTS["close"], {"id": row.id, "fence": row.fence}).rowcount:
+            return None
         finished_at = (one.finished_at - EPOCH) // timedelta(microseconds=1)
-        return {"id": row.id, "number": found[0][0], "finished_at": finished_at} if found else None
+        return {"id": row.id, "number": one.message.number, "finished_at": finished_at}
 
 
 def _row(found: tuple[Any, ...]) -> Row:

@@ -39,7 +39,7 @@ values (:id, :number, :destination, :body, :template, :template_version,
   :reminder_revision, :recipient_revision, :contact_revision);
 
 -- name: close
-delete from work where delivery_id = :id and fence = :fence and state = 'leased' and begun returning attempts;
+delete from work where delivery_id = :id and fence = :fence and state = 'leased' and begun;
 
 -- name: finish
 update delivery set status = 'sent', reason = 'accepted', attempts = :number, finished_at = :finished_at

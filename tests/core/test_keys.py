@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +32,12 @@ def test_any_text_is_an_id_or_is_not(text: str) -> None:
     """Reading never raises."""
     found = keys.parse(text)
     assert found is None or len(found) == 16
+
+
+@pytest.mark.parametrize("text", ["", "a" * 25, "a" * 27, "0" * 26, "\u00e4" * 26, "=" * 26, " " * 26])
+def test_what_is_no_id_is_none(text: str) -> None:
+    """Wrong lengths and other alphabets are told apart from ids."""
+    assert keys.parse(text) is None
 
 
 def test_the_kinds_of_ids_do_not_meet() -> None:

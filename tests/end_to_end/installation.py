@@ -20,6 +20,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import pytest
+
 from duly.core import keys
 from duly.ports import Filters
 from duly.runtime.bootstrap import open_views
@@ -40,6 +42,7 @@ __all__ = [
     "reminder",
     "require_discretion",
     "settle_in",
+    "settle_on",
     "wait_until",
 ]
 
@@ -48,6 +51,8 @@ ACCOUNT: Final = "harbour-lofts"
 SECRET: Final = "whsec_cHJ2dC1zZWNyZXQtcHJ2dC1zZWNyZXQtcHJ2dC1zZWNyZXQ="
 RUN_SECONDS_MAX: Final = 90.0
 WAIT_SECONDS_MAX: Final = 30.0
+#: Where no mail server listens.
+NO_MAIL: Final = "smtp://127.0.0.1:9"
 
 #: What stands in addresses, bodies and secrets here, and must never be printed.
 PRIVATE: Final = ("prvt", SECRET.removeprefix("whsec_"), "not-a-secret")
@@ -145,7 +150,7 @@ class Program:
 class Installation:
     """A folder with a configuration and a migrated database. `settings` are variables for every run."""
 
-    def __init__(self, folder: Path, database: str, mail: str = "smtp://127.0.0.1:9") -> None:
+    def __init__(self, folder: Path, database: str, mail: str = NO_MAIL) -> None:
         self.folder = folder
         self.database = database
         self.settings: dict[str, str] = {"HOOK_SECRET": SECRET}
@@ -225,17 +230,23 @@ def require_discretion(text: str) -> None:
 
 
 @contextmanager
-def settle_in(dialect: str, folder: Path, mail: str = "smtp://127.0.0.1:9") -> Iterator[Installation]:
+def settle_in(dialect: str, folder: Path, mail: str = NO_MAIL) -> Iterator[Installation]:
     """An installation on an empty, migrated database of this dialect."""
     if dialect == "sqlite":
         create_sqlite(folder / "duly.db")
         yield Installation(folder, "sqlite:///duly.db", mail)
         return
+    pytest.importorskip("psycopg", reason="PostgreSQL is not tested: its driver is not installed")
     from tests.stores.postgres_server import postgres_or_skip  # noqa: PLC0415 - needs the driver
 
     with postgres_or_skip() as url:
-        asyncio.run(migrate.apply(url, NAMESPACE, by="tests"))
-        yield Installation(folder, url, mail)
+        yield settle_on(url, folder, mail)
+
+
+def settle_on(url: str, folder: Path, mail: str = NO_MAIL) -> Installation:
+    """An installation on this empty PostgreSQL database, migrated here."""
+    asyncio.run(migrate.apply(url, NAMESPACE, by="tests"))
+    return Installation(folder, url, mail)
 
 
 # --- reminders -----------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ async def pages_per_row(ledger: PostgresLedger, statement: str, *values: Any) ->
 async def touched_by_the_hot_path(ledger: PostgresLedger) -> dict[str, float]:
     """Pages per row of each statement, with the rows where that statement finds them."""
     order = ClaimOrder(HOOKS, "normal", BATCH_ROWS, 0, "w1", LEASE_SECONDS)
-    touched = {"claim": await pages_per_row(ledger, "claim", *order[:5], order.lease_seconds)}
+    touched = {"claim": await pages_per_row(ledger, "claim", *claims.claim_values(order))}
     rows: Sequence[Claimed] = sorted((await ledger.store.claim(order)).rows, key=lambda row: row.id)
     starts = [start(row) for row in rows]
     touched["lock_revisions"] = await pages_per_row(ledger, "lock_revisions", uuids([row.id for row in rows]))

@@ -99,7 +99,7 @@ def test_two_claims_share_no_row(race: Run) -> None:
     async def act(arena: Race) -> None:
         await arena.scene.ready(*(f"r{i}" for i in range(8)))
         async with arena.held() as tx:
-            first = await tx.rows("claim", HOOKS, "normal", 5, 0, "w1", LEASE_SECONDS)
+            first = await tx.rows("claim", *claims.claim_values(ORDER._replace(limit=5)))
             second = await arena.skips(arena.store.claim(ORDER._replace(worker="w2")))
         assert len(first) == 5
         assert len(second.rows) == 3
@@ -129,7 +129,7 @@ def test_a_cancel_waits_for_a_claim(race: Run) -> None:
         (delivery,) = await arena.scene.ready("r")
         reminder = new_reminder("r", await arena.scene.now()).id
         async with arena.held() as tx:
-            assert len(await tx.rows("claim", HOOKS, "normal", 5, 0, "w1", LEASE_SECONDS)) == 1
+            assert len(await tx.rows("claim", *claims.claim_values(ORDER._replace(limit=5)))) == 1
             cancel = await arena.waits(arena.store.cancel("somebody", "late", reminder=reminder, delivery=None))
         assert (await cancel).cancelled == 1
         assert await arena.scene.state(delivery) == State.CANCELLED

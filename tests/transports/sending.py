@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from duly.ports import Answer, HttpRequest, Mail, Request
+from duly.ports import Answer, HttpRequest, Mail, Request, Sent
 from duly.transports.http import HttpTransport
 
 HEADERS = (("content-type", "application/json"), ("webhook-id", "abc"))
@@ -63,3 +63,13 @@ def one_answer(content: HttpRequest | Mail, start_before: float = NEVER, **setti
         return (await answers(over, content, start_before=start_before))[0]
 
     return with_transport(use, **settings)
+
+
+def unsent(error: str, answer: Answer) -> bool:
+    """Whether the answer says: this error, and nothing was sent."""
+    return answer.error == error and answer.sent is Sent.NOTHING and answer.status is None
+
+
+def unknown(error: str, answer: Answer) -> bool:
+    """Whether the answer says: this error, and nobody knows what the receiver did."""
+    return answer.error == error and answer.sent is Sent.SOME and answer.status is None

@@ -16,7 +16,7 @@ import pytest
 from duly.ports import Answer, Sent
 from duly.transports.http import HttpTransport
 from tests.transports.raw_server import OK, RawServer, Received, answering, reset
-from tests.transports.sending import answers, one_answer, post, with_transport
+from tests.transports.sending import answers, one_answer, post, unsent, with_transport
 
 
 class Certificate(NamedTuple):
@@ -56,10 +56,6 @@ def server(ours: Certificate) -> Iterator[RawServer]:
         yield running
 
 
-def not_sent(error: str, answer: Answer) -> bool:
-    return (answer.error, answer.sent, answer.status) == (error, Sent.NOTHING, None)
-
-
 def test_a_trusted_receiver_is_sent_to_and_its_connection_kept(server: RawServer, ours: Certificate) -> None:
     """With its certificate trusted a receiver gets its requests over one connection, by HTTP/1.1."""
 
@@ -75,7 +71,7 @@ def test_a_trusted_receiver_is_sent_to_and_its_connection_kept(server: RawServer
 def test_a_self_signed_receiver_is_not_sent_to(server: RawServer) -> None:
     """A certificate that nobody vouches for ends it before anything is sent, and the verdict is named."""
     answer = one_answer(post(server.url()))
-    assert not_sent("tls", answer)
+    assert unsent("tls", answer)
     assert "verify result 18" in answer.detail  # X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT
     assert server.received == []
 
@@ -83,7 +79,7 @@ def test_a_self_signed_receiver_is_not_sent_to(server: RawServer) -> None:
 def test_a_certificate_for_another_name_is_not_sent_to(other: Certificate) -> None:
     """A trusted certificate of somebody else ends it before anything is sent."""
     with RawServer(answering(OK), tls=other.context) as impostor:
-        assert not_sent("tls", one_answer(post(impostor.url(host="localhost")), ca_file=other.file))
+        assert unsent("tls", one_answer(post(impostor.url(host="localhost")), ca_file=other.file))
         assert impostor.received == []
 
 
@@ -94,7 +90,7 @@ def test_old_protocol_versions_are_not_spoken(ours: Certificate, tmp_path: Path)
         old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
     old.set_ciphers("ALL:@SECLEVEL=0")
     with RawServer(answering(OK), tls=old) as outdated:
-        assert not_sent("tls", one_answer(post(outdated.url()), ca_file=ours.file))
+        assert unsent("tls", one_answer(post(outdated.url()), ca_file=ours.file))
         assert outdated.received == []
 
 
@@ -123,7 +119,7 @@ def test_a_handshake_that_hangs_ends_with_the_connect_timeout() -> None:
         url = f"https://127.0.0.1:{mute.getsockname()[1]}/"
         began = time.monotonic()
         answer = one_answer(post(url), connect_timeout_seconds=0.3, timeout_seconds=9)
-    assert not_sent("timeout", answer)
+    assert unsent("timeout", answer)
     assert 0.25 < time.monotonic() - began < 3
 
 

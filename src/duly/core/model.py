@@ -7,7 +7,7 @@ made from these values and returned as another one, and only a store writes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -25,7 +25,6 @@ __all__ = [
     "Decision",
     "Doubtful",
     "Due",
-    "Event",
     "FailureClass",
     "Fired",
     "Frozen",
@@ -42,7 +41,6 @@ __all__ = [
     "Signal",
     "SignalKind",
     "Start",
-    "Tally",
 ]
 
 
@@ -408,34 +406,3 @@ class Doubtful:
     closed: bool
     frozen: bool  # the frozen bytes are still there
     reason: str = ""  # why it is uncertain
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One line of a timeline that no attempt tells."""
-
-    at: datetime
-    kind: str
-    origin: str | None
-    target: str | None
-    actor: str
-    reason: str
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a worker did, in the words of `duly work --json`."""
-
-    claimed: int = 0
-    sent: int = 0
-    retried: int = 0
-    uncertain: int = 0
-    held: int = 0
-    unconfirmed: int = 0
-    expired: int = 0
-    suppressed: int = 0
-    cancelled: int = 0
-    rejected: int = 0
-    dead: int = 0
-    duplicates_suppressed: int = 0
-    extra: dict[str, int] = field(default_factory=dict)

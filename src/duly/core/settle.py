@@ -43,7 +43,7 @@ def settle(row: Claimed, number: int, result: Result, now: datetime, jitter: flo
             return _unknown(row, number, result, now, jitter, limits)
         case Outcome.REJECTED:
             return _end(row, State.REJECTED, _reason(result))
-        case Outcome.REFUSED | Outcome.NOT_SENT:
+        case _:  # refused, not_sent
             return _again(row, number, result, now, jitter, limits)
 
 

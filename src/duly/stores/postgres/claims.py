@@ -15,7 +15,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from duly.core.budget import Allowance, Grant, burst, grant
-from duly.core.keys import payload_hash
+from duly.core.keys import NO_ENDPOINT, payload_hash
 from duly.core.model import Begun, Start
 from duly.ports import Claim, ClaimOrder
 from duly.stores.postgres import rows as stored
@@ -37,21 +37,31 @@ async def claim(connections: Connections, order: ClaimOrder) -> Claim:
 
 
 async def _claim(connections: Connections, order: ClaimOrder) -> Claim:
-    values = (order.provider, order.lane, order.limit, order.after_account, order.worker, order.lease_seconds)
     async with connections.transaction() as tx:
-        cursor = await tx.send("claim", *values)
+        cursor = await tx.send("claim", *claim_values(order))
     now, found = await tx.now(), await cursor.fetchall()
     until = now + timedelta(seconds=order.lease_seconds)
     rows = [stored.claimed(row, order.lane, until, now) for row in found]
     rows.sort(key=lambda row: row.due_at)
     accounts = max((row.account_id for row in rows), default=0)
-    return Claim(now, rows, 0 if _all_had_their_turn(found, order.limit) else accounts)
+    return Claim(now, rows, 0 if _all_had_their_turn(found) else accounts)
 
 
-def _all_had_their_turn(found: Sequence[tuple[Any, ...]], limit: int) -> bool:
+def claim_values(order: ClaimOrder) -> tuple[Any, ...]:
+    """The parameters of the statement `claim`."""
+    lone_endpoint = NO_ENDPOINT.hex()
+    return (
+        *(order.provider, order.lane, order.limit, order.after_account, order.worker),
+        *(order.lease_seconds, lone_endpoint),
+    )
+
+
+def _all_had_their_turn(found: Sequence[tuple[Any, ...]]) -> bool:
     """Whether every account behind the cursor was offered its share, so that the next claim starts over."""
-    accounts = found[0][-1] if found else 0
-    return accounts < limit and accounts * ceil(limit / max(1, accounts)) <= limit
+    accounts: int
+    allowed: int
+    accounts, allowed = found[0][-2:] if found else (0, 1)
+    return accounts < allowed and accounts * ceil(allowed / max(1, accounts)) <= allowed
 
 
 # --- budgets -------------------------------------------------------------------------------------
@@ -78,12 +88,20 @@ class Endpoints:
         self.known.update((provider, endpoint) for endpoint in endpoints)
 
 
+class Budget(NamedTuple):
+    """An endpoint's budget under its lock, and what it said. `was` is the rate on record."""
+
+    was: float | None
+    allowance: Allowance
+    granted: Grant
+
+
 class Allotment(NamedTuple):
-    """What the budgets let pass, under their locks."""
+    """What the budgets let pass."""
 
     may_begin: list[Start]
     put_off: list[tuple[Start, datetime, str]]
-    grants: dict[bytes, tuple[Allowance, Grant]]
+    budgets: dict[bytes, Budget]
     at: datetime | None
 
 
@@ -92,25 +110,26 @@ async def _allot(tx: Transaction, provider: str, rows: Sequence[Start]) -> Allot
     asking: dict[bytes, list[Start]] = {}
     for row in rows:
         asking.setdefault(row.endpoint, []).append(row)
-    locked = await tx.send("lock_budgets", provider, uuids(sorted(asking)))
+    rated = sorted(endpoint for endpoint, asks in asking.items() if asks[0].rate is not None)
+    locked = await tx.send("lock_budgets", provider, uuids(sorted(asking)), uuids(rated))
     clock = await tx.send("clock")
-    budgets = {endpoint: values for endpoint, *values in await locked.fetchall()}
-    if not budgets:
+    found = {endpoint: values for endpoint, *values in await locked.fetchall()}
+    if not found:
         return Allotment(list(rows), [], {}, None)
     ((now,),) = await clock.fetchall()
-    return _share_out(asking, budgets, now)
+    return _share_out(asking, found, now)
 
 
-def _share_out(asking: dict[bytes, list[Start]], budgets: dict[bytes, list[Any]], now: datetime) -> Allotment:
+def _share_out(asking: dict[bytes, list[Start]], found: dict[bytes, list[Any]], now: datetime) -> Allotment:
     shares = Allotment([], [], {}, now)
     for endpoint, rows in asking.items():
-        if endpoint not in budgets:
+        if endpoint not in found:
             shares.may_begin.extend(rows)
             continue
-        tokens, updated_at, *door = budgets[endpoint]
+        was, tokens, updated_at, *door = found[endpoint]
         allowance = Allowance(tokens, updated_at, rows[0].rate, *door)
         granted = grant(allowance, len(rows), now)
-        shares.grants[endpoint] = allowance, granted
+        shares.budgets[endpoint] = Budget(was, allowance, granted)
         shares.may_begin.extend(rows[: granted.granted])
         late = zip(rows[granted.granted :], granted.put_off, strict=True)
         shares.put_off.extend((row, until, reason) for row, (until, reason) in late)
@@ -118,20 +137,25 @@ def _share_out(asking: dict[bytes, list[Start]], budgets: dict[bytes, list[Any]]
 
 
 async def _spend(tx: Transaction, provider: str, shares: Allotment, numbers: Mapping[bytes, int]) -> None:
-    """Write what is left. A grant that was not used costs nothing, and a probe that did not begin is no probe."""
+    """Write what is left of the budgets that count, or that let a probe pass."""
     used = Counter(row.endpoint for row in shares.may_begin if row.id in numbers)
     left = [
-        (endpoint, granted.tokens + granted.granted - used[endpoint], allowance.rate,
-         *((granted.blocked_until, granted.failures) if used[endpoint]
-           else (allowance.blocked_until, allowance.failures)))
-        for endpoint, (allowance, granted) in shares.grants.items()
-        if allowance.rate is not None or granted.failures != allowance.failures
-    ]  # fmt: skip
+        (endpoint, *_left(budget, used[endpoint]))
+        for endpoint, budget in shares.budgets.items()
+        if budget.allowance.rate is not None or budget.was is not None or used[endpoint]
+    ]
     if left:
         endpoints, tokens, rates, doors, failures = zip(*left, strict=True)
         await tx.send(
             "spend", provider, uuids(endpoints), floats(tokens), floats(rates), times(doors), ints(failures), shares.at
         )
+
+
+def _left(budget: Budget, used: int) -> tuple[float, float | None, datetime | None, int]:
+    """Tokens, rate, door and failures. A grant that was not used costs nothing, and an unused probe is none."""
+    granted, allowance = budget.granted, budget.allowance
+    door = granted if used else allowance
+    return granted.tokens + granted.granted - used, allowance.rate, door.blocked_until, door.failures
 
 
 # --- begin ---------------------------------------------------------------------------------------

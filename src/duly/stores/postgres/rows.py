@@ -41,7 +41,7 @@ def claimed(row: tuple[Any, ...], lane: str, lease_until: datetime, now: datetim
         reminder, key, status, occurrence, due_at, deadline_at, endpoint, channel, address,
         ref, name, zone, locale, template, data, *revisions, paused, suppressed,
         blocked_until, block_reason, circuit, number, destination, body, frozen_template, template_version,
-        reminder_revision, recipient_revision, contact_revision, _,
+        reminder_revision, recipient_revision, contact_revision, _, _,
     ) = row  # fmt: skip
     return Claimed(
         identity, account_id, account, fence, attempts, spared, doubt, closed, granted, first_unknown_at,

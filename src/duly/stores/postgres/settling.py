@@ -128,7 +128,8 @@ async def _signal(tx: Transaction, endpoints: Endpoints, provider: str, signals:
     ordered = sorted(signals, key=lambda signal: signal.endpoint)
     doors = {signal.endpoint: None for signal in ordered if signal.kind is not SignalKind.CLOSE}
     await endpoints.ensure(tx, provider, doors)
-    await tx.send("lock_budgets", provider, uuids([signal.endpoint for signal in ordered]))
+    spoken_of = uuids([signal.endpoint for signal in ordered])
+    await tx.send("lock_budgets", provider, spoken_of, spoken_of)
     await _close_doors(
         tx, provider, [signal for signal in ordered if signal.kind is SignalKind.BLOCK], "block_endpoints"
     )

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -144,8 +144,12 @@ class Database:
         """Run a writing statement; returns how many rows it changed."""
         return self._raw.execute(self._statements[statement], values).rowcount
 
-    def change_each(self, statement: str, values: Iterable[Mapping[str, Any]]) -> int:
-        """Run a writing statement once per mapping; returns how many rows were changed in all."""
+    def change_one(self, statement: str, *values: Any) -> int:
+        """Run a writing statement that takes its values by place; returns how many rows it changed."""
+        return self._raw.execute(self._statements[statement], values).rowcount
+
+    def change_each(self, statement: str, values: Iterable[Sequence[Any]]) -> int:
+        """Run a writing statement once per row of values, by place; returns how many rows were changed in all."""
         return max(0, self._raw.executemany(self._statements[statement], values).rowcount)
 
     def close(self) -> None:

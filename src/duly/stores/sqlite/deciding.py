@@ -13,17 +13,22 @@ from duly.core.model import Decision
 from duly.core.states import FINAL, IllegalTransition, State, check
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
-from duly.stores.sqlite.moves import Row, finish, may_become, move, note, open_row
+from duly.stores.sqlite.moves import Entries, Row, may_become, open_rows_of, rounds
 
 __all__ = ["decide"]
 
 
 def decide(db: Database, actor: str, decisions: Sequence[Decision]) -> frozenset[bytes]:
     """See Store.decide."""
+    moved: set[bytes] = set()
     for decision in decisions:
         _check(decision)
     with db.writing():
-        return frozenset(decision.id for decision in decisions if _decide(db, actor, decision))
+        for batch in rounds(decisions):
+            seen, entries = open_rows_of(db, batch), Entries()
+            moved.update(one.id for one in batch if _decide(db, actor, one, seen.get(one.id), entries))
+            entries.write(db)
+    return frozenset(moved)
 
 
 def _check(decision: Decision) -> None:
@@ -32,16 +37,18 @@ def _check(decision: Decision) -> None:
         raise IllegalTransition(f"{decision.origin} -> {decision.state} is claimed, begun or settled, never decided")
 
 
-def _decide(db: Database, actor: str, decision: Decision) -> bool:
-    row = open_row(db, decision.id)
+def _decide(db: Database, actor: str, decision: Decision, row: Row | None, entries: Entries) -> bool:
     if row is None or (row.fence, row.state) != (decision.fence, decision.origin):
         return False
     after = _certain(db, row) if decision.certain else row
     if after is None or not may_become(after, decision.state):
         return False
-    _apply(db, row, after, decision)
+    if decision.state in FINAL:
+        entries.end(row, decision.state, decision.reason)
+    else:
+        entries.move(row, _moved(db, after, decision))
     if (decision.origin, decision.state) != (State.LEASED, State.READY):
-        note(db, row, "decided", decision.state, actor, decision.reason)
+        entries.note(row, "decided", decision.state, actor, decision.reason)
     return True
 
 
@@ -52,19 +59,12 @@ def _certain(db: Database, row: Row) -> Row | None:
     return row._replace(doubt=False, closed=False, granted=False, first_unknown_at=None)
 
 
-def _apply(db: Database, row: Row, after: Row, decision: Decision) -> None:
-    if decision.state in FINAL:
-        finish(db, row, decision.state, decision.reason)
-        return
-    next_at = db.now() if decision.next_at is None else stored.micros(decision.next_at)
-    move(
-        db,
-        row,
-        after._replace(
-            state=decision.state,
-            reason=None if decision.state is State.READY else decision.reason,
-            next_at=next_at,
-            closed=after.closed or decision.closed,
-            granted=after.granted or decision.granted,
-        ),
+def _moved(db: Database, row: Row, decision: Decision) -> Row:
+    """The row where the decision puts it. What is ready needs no reason."""
+    return row._replace(
+        state=decision.state,
+        reason=None if decision.state is State.READY else decision.reason,
+        next_at=db.now() if decision.next_at is None else stored.micros(decision.next_at),
+        closed=row.closed or decision.closed,
+        granted=row.granted or decision.granted,
     )

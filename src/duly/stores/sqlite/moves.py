@@ -1,27 +1,30 @@
-"""How an open delivery moves: seen under the writer's turn, decided in Python, written as a whole.
+"""How deliveries move: seen under the writer's turn, decided in Python, written statement by statement.
 
-There is one writer, so a row that was read in a writing transaction is still so when it is written. Every
-move is checked against the table of transitions. A move leaves the hot row (`move`), or removes it and
-finishes the permanent one (`finish`). Doubt sticks: `may_finish` says which ends are open to a delivery
-that may have been accepted.
+There is one writer, so what was read in a writing transaction is still so when it is written. `Entries`
+gathers what a transaction has decided, checks every move against the table of transitions, and writes it
+at the end: one statement per kind of entry, over all of its rows. A move leaves the hot row; an ending
+removes it and finishes the permanent one. Doubt sticks: `may_become` says which ways are open to a
+delivery that may have been accepted.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from duly.core.model import Result
 from duly.core.states import FINAL, State, check
 from duly.stores.sqlite.connect import Database
 
-__all__ = ["Head", "Row", "ended", "finish", "may_become", "move", "note", "open_row", "open_rows", "record"]
+__all__ = ["Ending", "Entries", "Row", "endings", "may_become", "open_rows", "open_rows_of", "result_values", "rounds"]
 
 #: What may become of a delivery in doubt: it stays open, was accepted, or nobody will ever know.
 OPEN_TO_DOUBT: Final = frozenset(State) - FINAL - {State.FOLDED} | {State.SENT, State.UNCONFIRMED}
+STATES: Final = {state.value: state for state in State}
 
 
 class Row(NamedTuple):
-    """An open delivery as it stands. Times are stored microseconds."""
+    """An open delivery as it stands. Times are stored microseconds, flags are 0 or 1."""
 
     id: bytes
     account: int
@@ -30,16 +33,17 @@ class Row(NamedTuple):
     fence: int
     attempts: int
     spared: int
-    doubt: bool
-    closed: bool
-    granted: bool
+    doubt: int
+    closed: int
+    granted: int
     first_unknown_at: int | None
     reason: str | None
     next_at: int
+    worker: str | None
 
 
-class Head(NamedTuple):
-    """A delivery's permanent row, once it is final."""
+class Ending(NamedTuple):
+    """A delivery that is final."""
 
     id: bytes
     account: int
@@ -48,32 +52,45 @@ class Head(NamedTuple):
     attempts: int
 
 
-def open_row(db: Database, delivery: bytes) -> Row | None:
-    """The delivery's open row, if it has one."""
-    found = db.row("open_row", id=delivery)
-    return None if found is None else _row(found)
+class Named(Protocol):
+    """Anything that is about one delivery."""
+
+    @property
+    def id(self) -> bytes:
+        """The delivery."""
+        ...
+
+
+About = TypeVar("About", bound=Named)
+
+
+def rounds(batch: Sequence[About]) -> Iterator[list[About]]:
+    """The batch in rounds, in each of which a delivery appears once, so that a round can be seen at once."""
+    rest: Iterable[About] = batch
+    while rest:
+        firsts: dict[bytes, About] = {}
+        later = [one for one in rest if firsts.setdefault(one.id, one) is not one]
+        yield list(firsts.values())
+        rest = later
+
+
+def open_rows_of(db: Database, batch: Iterable[Named]) -> dict[bytes, Row]:
+    """The open rows of these deliveries, by id."""
+    return {row.id: row for row in open_rows(db, "open_rows", ids=b"".join(one.id for one in batch))}
 
 
 def open_rows(db: Database, statement: str, **values: Any) -> list[Row]:
     """The open rows that a statement selects."""
-    return [_row(found) for found in db.rows(statement, **values)]
+    return [
+        Row(delivery, account, reminder, STATES[state], *rest)
+        for delivery, account, reminder, state, *rest in db.rows(statement, **values)
+    ]
 
 
-def _row(found: tuple[Any, ...]) -> Row:
-    delivery, account, reminder, state, begun, fence, attempts, spared, doubt, closed, granted, *rest = found
-    stands = State.SENDING if begun and state == State.LEASED else State(state)
-    return Row(
-        delivery, account, reminder, stands, fence, attempts, spared, bool(doubt), bool(closed), bool(granted), *rest
-    )
-
-
-def ended(db: Database, delivery: bytes) -> Head | None:
-    """How the delivery ended, if it has."""
-    found = db.row("delivery_ended", id=delivery)
-    if found is None:
-        return None
-    account, reminder, status, attempts = found
-    return Head(delivery, account, reminder, State(status), attempts)
+def endings(db: Database, batch: Iterable[Named]) -> dict[bytes, Ending]:
+    """Those of these deliveries that are final, by id."""
+    found = db.rows("deliveries_ended", ids=b"".join(one.id for one in batch))
+    return {row[0]: Ending(*row[:3], STATES[row[3]], row[4]) for row in found}
 
 
 def may_become(row: Row, state: State) -> bool:
@@ -81,76 +98,62 @@ def may_become(row: Row, state: State) -> bool:
     return not row.doubt or state in OPEN_TO_DOUBT
 
 
-def move(db: Database, row: Row, after: Row) -> None:
-    """Write where an open row stands now. The lease, if it had one, is over."""
-    check(row.state, after.state)
-    db.change(
-        "work_move",
-        id=row.id,
-        state=after.state.value,
-        fence=after.fence,
-        spared=after.spared,
-        doubt=after.doubt,
-        closed=after.closed,
-        granted=after.granted,
-        first_unknown_at=after.first_unknown_at,
-        reason=after.reason,
-        next_at=after.next_at,
+def result_values(delivery: bytes, number: int, finished_at: int, result: Result, *, stale: bool) -> tuple[Any, ...]:
+    """The values of `result_write`."""
+    return (
+        delivery,
+        number,
+        finished_at,
+        result.outcome.value,
+        None if result.failure is None else result.failure.value,
+        result.http_status,
+        result.request_id,
+        result.retry_after,
+        result.excerpt,
+        result.detail,
+        int(stale),
     )
 
 
-def finish(
-    db: Database,
-    row: Row | Head,
-    state: State,
-    reason: str,
-    *,
-    finished_at: int | None = None,
-    request_id: str | None = None,
-) -> None:
-    """Close the row, if it is open, and write how the delivery ended."""
-    check(row.state, state)
-    db.change("work_close", id=row.id)
-    db.change(
-        "delivery_finish",
-        id=row.id,
-        status=state.value,
-        reason=reason,
-        attempts=row.attempts,
-        request_id=request_id,
-        finished_at=finished_at,
-    )
+class Entries:
+    """What a transaction will write about deliveries."""
 
+    def __init__(self) -> None:
+        self._entries: dict[str, list[tuple[Any, ...]]] = {}
 
-def note(db: Database, row: Row | Head, kind: str, target: State, actor: str, reason: str) -> None:
-    """Leave one line in the timeline."""
-    db.change(
-        "event_add",
-        account=row.account,
-        reminder=row.reminder,
-        id=row.id,
-        kind=kind,
-        origin=row.state.value,
-        target=target.value,
-        actor=actor,
-        reason=reason,
-    )
+    def record(self, delivery: bytes, number: int, finished_at: int, result: Result) -> None:
+        """An attempt's result, under its own fence. It is written once; only unknown gives way to a definite one."""
+        self._add("result_write", result_values(delivery, number, finished_at, result, stale=False))
 
+    def move(self, row: Row, after: Row) -> None:
+        """Where an open row stands from now on. The lease, if it had one, is over."""
+        check(row.state, after.state)
+        flags = (int(after.doubt), int(after.closed), int(after.granted))
+        values = (after.state.value, after.fence, after.spared, *flags, after.first_unknown_at, after.reason)
+        self._add("work_move", (*values, after.next_at, row.id))
 
-def record(db: Database, delivery: bytes, number: int, finished_at: int, result: Result, *, stale: bool) -> bool:
-    """Write an attempt's result, once: only an unknown one may be replaced, by a definite one."""
-    written = db.change(
-        "result_write",
-        id=delivery,
-        number=number,
-        finished_at=finished_at,
-        outcome=result.outcome.value,
-        **{"class": None if result.failure is None else result.failure.value},
-        http_status=result.http_status,
-        request_id=result.request_id,
-        retry_after=result.retry_after,
-        excerpt=result.excerpt,
-        detail=result.detail,
-        stale=stale,
-    )
-    return bool(written)
+    def end(
+        self,
+        row: Row | Ending,
+        state: State,
+        reason: str,
+        finished_at: int | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        """How a delivery ended; its open row, if it has one, is removed. Without a moment, now."""
+        check(row.state, state)
+        self._add("work_close", (row.id,))
+        self._add("delivery_finish", (state.value, reason, row.attempts, request_id, finished_at, row.id))
+
+    def note(self, row: Row | Ending, kind: str, target: State, actor: str, reason: str) -> None:
+        """One line of the timeline."""
+        states = (row.state.value, target.value)
+        self._add("event_add", (row.account, row.reminder, row.id, kind, *states, actor, reason))
+
+    def write(self, db: Database) -> None:
+        """Write all of it."""
+        for statement, values in self._entries.items():
+            db.change_each(statement, values)
+
+    def _add(self, statement: str, values: tuple[Any, ...]) -> None:
+        self._entries.setdefault(statement, []).append(values)

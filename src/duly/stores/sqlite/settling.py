@@ -21,27 +21,46 @@ from duly.ports import Settled
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.circuits import hear
 from duly.stores.sqlite.connect import Database
-from duly.stores.sqlite.moves import Head, Row, ended, finish, may_become, move, note, open_row, record
+from duly.stores.sqlite.moves import (
+    Ending,
+    Entries,
+    Row,
+    endings,
+    may_become,
+    open_rows_of,
+    result_values,
+    rounds,
+)
 
 __all__ = ["added", "scrubbed", "settle"]
 
-NOT_MOVED: Final = Settled(frozenset(), 0, 0)
 STATUS_MAX: Final = 999  # HTTP status and SMTP reply codes have three digits
+
+
+class Tally:
+    """What one settle has done so far."""
+
+    def __init__(self) -> None:
+        self.moved: set[bytes] = set()
+        self.stale = 0
+        self.corrected = 0
 
 
 def settle(db: Database, provider: str, rows: Sequence[Settlement], signals: Sequence[Signal]) -> Settled:
     """See Store.settle: one commit, all or nothing. Raises DataRefused if a row cannot be stored."""
+    tally = Tally()
     for row in rows:
         check(State.SENDING, row.state)
     with db.writing():
         for signal in signals:
             hear(db, provider, signal)
-        settled = [_settle(db, row) for row in rows]
-    return added(settled)
+        for batch in rounds(rows):
+            _settle_round(db, batch, tally)
+    return Settled(frozenset(tally.moved), tally.stale, tally.corrected)
 
 
 def added(parts: Iterable[Settled]) -> Settled:
-    """Several commits (or rows) as one."""
+    """Several commits as one."""
     parts = tuple(parts)
     moved: frozenset[bytes] = frozenset().union(*(part.moved for part in parts))
     return Settled(moved, sum(part.stale for part in parts), sum(part.corrected for part in parts))
@@ -50,92 +69,113 @@ def added(parts: Iterable[Settled]) -> Settled:
 def scrubbed(row: Settlement) -> Settlement:
     """The same outcome in a form that every column takes: what an answer said may be lost, not what it meant."""
     result = row.result
-    status = result.http_status
-    seconds = result.retry_after
+    status, seconds = result.http_status, result.retry_after
     clean = Result(
         result.outcome,
         result.failure,
         http_status=status if status is not None and 0 <= status <= STATUS_MAX else None,
-        request_id=None if result.request_id is None else recordable(str(result.request_id)),
+        request_id=None if result.request_id is None else recordable(result.request_id),
         retry_after=seconds if seconds is not None and math.isfinite(seconds) else None,
         detail="a part of the answer could not be recorded",
     )
     return row._replace(result=clean, reason=recordable(row.reason))
 
 
-# --- one settlement ------------------------------------------------------------------------------
+def _settle_round(db: Database, batch: Sequence[Settlement], tally: Tally) -> None:
+    """Settle rows of which each is about another delivery."""
+    seen = open_rows_of(db, batch)
+    ended = endings(db, [new for new in batch if new.id not in seen])
+    entries = Entries()
+    for new in batch:
+        row = seen.get(new.id)
+        if new.result.outcome is Outcome.ACCEPTED:
+            _accept(db, new, row or ended.get(new.id), entries, tally)
+        elif row is not None and (row.state, row.fence, row.attempts) == (State.SENDING, new.fence, new.number):
+            _move(db, new, row, entries, tally)
+        else:
+            _too_late(db, new, row or ended.get(new.id), tally)
+    entries.write(db)
 
 
-def _settle(db: Database, new: Settlement) -> Settled:
-    row = open_row(db, new.id)
-    if new.result.outcome is Outcome.ACCEPTED:
-        return _accept(db, new, row)
-    if row is None or (row.state, row.fence, row.attempts) != (State.SENDING, new.fence, new.number):
-        return _too_late(db, new, row)
-    record(db, new.id, new.number, stored.micros(new.finished_at), new.result, stale=False)
-    return _move(db, row, new)
+# --- the attempt that is under way ---------------------------------------------------------------
 
 
-def _move(db: Database, row: Row, new: Settlement) -> Settled:
-    now = row._replace(
-        granted=False,
+def _move(db: Database, new: Settlement, row: Row, entries: Entries, tally: Tally) -> None:
+    finished_at = stored.micros(new.finished_at)
+    entries.record(new.id, new.number, finished_at, new.result)
+    after = _after(db, new, row, finished_at)
+    if not may_become(after, new.state):
+        entries.move(row, after._replace(state=State.UNCERTAIN, closed=True, reason=f"{new.reason}_in_doubt"))
+        return
+    if new.state in FINAL:
+        entries.end(row, new.state, new.reason, finished_at)
+    else:
+        entries.move(row, after)
+    tally.moved.add(new.id)
+
+
+def _after(db: Database, new: Settlement, row: Row, finished_at: int) -> Row:
+    """The row as it stands after an answer. Doubt begins when its first unknown attempt was written."""
+    unknown = new.result.outcome is Outcome.UNKNOWN
+    return row._replace(
+        state=new.state,
         spared=row.spared + new.spared,
+        doubt=row.doubt or unknown,
         closed=row.closed or new.closed,
+        granted=False,
+        first_unknown_at=(row.first_unknown_at or _started_at(db, new, finished_at)) if unknown else row.first_unknown_at,
         reason=new.reason,
         next_at=db.now() if new.next_at is None else stored.micros(new.next_at),
     )
-    if new.result.outcome is Outcome.UNKNOWN:
-        now = now._replace(doubt=True, first_unknown_at=row.first_unknown_at or _started_at(db, new))
-    if not may_become(now, new.state):
-        move(db, row, now._replace(state=State.UNCERTAIN, closed=True, reason=f"{new.reason}_in_doubt"))
-        return NOT_MOVED
-    if new.state in FINAL:
-        finish(db, row, new.state, new.reason, finished_at=stored.micros(new.finished_at))
-    else:
-        move(db, row, now._replace(state=new.state))
-    return Settled(frozenset({new.id}), 0, 0)
 
 
-def _started_at(db: Database, new: Settlement) -> int:
+def _started_at(db: Database, new: Settlement, finished_at: int) -> int:
     """When the attempt was written down; if that is no longer kept, when its answer came."""
     seen = db.row("attempt_seen", id=new.id, number=new.number)
-    return stored.micros(new.finished_at) if seen is None else int(seen[0])
+    return finished_at if seen is None else int(seen[0])
 
 
-def _accept(db: Database, new: Settlement, row: Row | None) -> Settled:
+# --- acceptance ----------------------------------------------------------------------------------
+
+
+def _accept(db: Database, new: Settlement, row: Row | Ending | None, entries: Entries, tally: Tally) -> None:
     """Acceptance wins whatever the fence, and over a final state."""
+    if row is None:
+        _too_late(db, new, None, tally)
+        return
     finished_at = stored.micros(new.finished_at)
-    final = ended(db, new.id) if row is None else None
-    unheard_of = row is None and final is None
-    written = record(db, new.id, new.number, finished_at, new.result, stale=unheard_of)
-    if unheard_of:
-        return Settled(frozenset(), int(written), 0)
-    if row is not None:
-        finish(db, row, State.SENT, new.reason, finished_at=finished_at, request_id=new.result.request_id)
-    corrected = final is not None and final.state is not State.SENT
-    if final is not None and corrected:
-        _correct(db, final, new)
-    return Settled(frozenset({new.id}), 0, int(corrected))
+    entries.record(new.id, new.number, finished_at, new.result)
+    tally.moved.add(new.id)
+    if row.state is State.SENT:
+        return
+    entries.end(row, State.SENT, new.reason, finished_at, new.result.request_id)
+    if isinstance(row, Ending):
+        tally.corrected += 1
+        entries.note(row, "corrected", State.SENT, _worker(db, new), new.reason)
 
 
-def _correct(db: Database, final: Head, new: Settlement) -> None:
+def _worker(db: Database, new: Settlement) -> str:
     attempt = db.row("attempt_seen", id=new.id, number=new.number)
-    actor = "settle" if attempt is None else attempt[1]
-    finish(
-        db, final, State.SENT, new.reason, finished_at=stored.micros(new.finished_at), request_id=new.result.request_id
-    )
-    note(db, final, "corrected", State.SENT, actor, new.reason)
+    return "settle" if attempt is None else str(attempt[1])
 
 
-def _too_late(db: Database, new: Settlement, row: Row | None) -> Settled:
+# --- answers of fenced-out workers ---------------------------------------------------------------
+
+
+def _too_late(db: Database, new: Settlement, row: Row | Ending | None, tally: Tally) -> None:
     """Another fence has the row, or nobody: record what the attempt learned. Said before, it stands as it did."""
-    if record(db, new.id, new.number, stored.micros(new.finished_at), new.result, stale=True):
-        return Settled(frozenset(), 1, 0)
-    stands = (row.state, row.fence) == (new.state, new.fence) if row else _ended_as(db, new)
-    said = db.row("result_seen", id=new.id, number=new.number) == (new.result.outcome.value, 0)
-    return Settled(frozenset({new.id} if stands and said else ()), 0, 0)
+    values = result_values(new.id, new.number, stored.micros(new.finished_at), new.result, stale=True)
+    if db.change_one("result_write", *values):
+        tally.stale += 1
+    elif _stands(new, row) and _was_said(db, new):
+        tally.moved.add(new.id)
 
 
-def _ended_as(db: Database, new: Settlement) -> bool:
-    final = ended(db, new.id)
-    return final is not None and final.state is new.state
+def _stands(new: Settlement, row: Row | Ending | None) -> bool:
+    """Whether the delivery stands where the settlement says."""
+    return row is not None and row.state is new.state and (isinstance(row, Ending) or row.fence == new.fence)
+
+
+def _was_said(db: Database, new: Settlement) -> bool:
+    """Whether this very outcome is on record, from a settle that moved the row."""
+    return bool(db.row("result_seen", id=new.id, number=new.number) == (new.result.outcome.value, 0))

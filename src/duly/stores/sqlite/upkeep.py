@@ -18,13 +18,14 @@ from duly.core.states import State
 from duly.ports import Swept, TakenBack
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
-from duly.stores.sqlite.moves import Row, finish, move, note, open_rows, record
+from duly.stores.sqlite.moves import Entries, Row, open_rows
 
 __all__ = ["doubtful", "next_step", "promote", "sweep", "take_back"]
 
 WORKER_LOST: Final = Result(Outcome.UNKNOWN, FailureClass.WORKER_LOST)
 LOST: Final = "unknown_worker_lost"
 PASSED: Final = "deadline_passed"
+PASSED_IN_DOUBT: Final = "deadline_passed_in_doubt"
 STEPS: Final = ("next_lease_end", "next_look", "next_expiry")
 
 
@@ -39,26 +40,32 @@ def promote(db: Database, limit: int) -> int:
 
 def take_back(db: Database, limit: int, actor: str) -> TakenBack:
     """See Store.take_back."""
+    entries = Entries()
     with db.writing():
         rows = open_rows(db, "open_with_ended_lease", limit=limit)
-        counts = Counter(_take_back(db, actor, row) for row in rows)
+        counts = Counter(_take_back(db, actor, row, entries) for row in rows)
+        entries.write(db)
     return TakenBack(counts["ready"], counts["uncertain"])
 
 
-def _take_back(db: Database, actor: str, row: Row) -> str:
+def _take_back(db: Database, actor: str, row: Row, entries: Entries) -> str:
     if row.state is State.LEASED:
-        move(db, row, row._replace(state=State.READY, fence=row.fence + 1, reason=None))
+        entries.move(row, row._replace(state=State.READY, fence=row.fence + 1, reason=None))
         return "ready"
     now = db.now()
-    record(db, row.id, row.attempts, now, WORKER_LOST, stale=False)
-    lost = row._replace(
-        state=State.UNCERTAIN, fence=row.fence + 1, granted=False, reason="unknown_worker_lost", next_at=now
-    )
-    if db.value("result_seen", id=row.id, number=row.attempts) == Outcome.UNKNOWN:
+    lost = row._replace(state=State.UNCERTAIN, fence=row.fence + 1, granted=False, reason=LOST, next_at=now)
+    if not _was_answered(db, row):
+        entries.record(row.id, row.attempts, now, WORKER_LOST)
         lost = lost._replace(doubt=True, first_unknown_at=row.first_unknown_at or _started_at(db, row) or now)
-    move(db, row, lost)
-    note(db, row, "lease_ended", State.UNCERTAIN, actor, LOST)
+    entries.move(row, lost)
+    entries.note(row, "lease_ended", State.UNCERTAIN, actor, LOST)
     return "uncertain"
+
+
+def _was_answered(db: Database, row: Row) -> bool:
+    """Whether the latest attempt has a definite answer on record."""
+    seen = db.row("result_seen", id=row.id, number=row.attempts)
+    return seen is not None and seen[0] != Outcome.UNKNOWN
 
 
 def _started_at(db: Database, row: Row) -> int | None:
@@ -71,20 +78,21 @@ def _started_at(db: Database, row: Row) -> int | None:
 
 def sweep(db: Database, limit: int, actor: str) -> Swept:
     """See Store.sweep."""
+    entries = Entries()
     with db.writing():
         rows = open_rows(db, "open_past_deadline", limit=limit)
-        counts = Counter(_sweep(db, actor, row) for row in rows)
+        counts = Counter(_sweep(db, actor, row, entries) for row in rows)
+        entries.write(db)
     return Swept(counts["expired"], counts["uncertain"])
 
 
-def _sweep(db: Database, actor: str, row: Row) -> str:
+def _sweep(db: Database, actor: str, row: Row, entries: Entries) -> str:
     if row.doubt:
-        reason = "deadline_passed_in_doubt"
-        move(db, row, row._replace(state=State.UNCERTAIN, closed=True, reason=reason, next_at=db.now()))
-        note(db, row, PASSED, State.UNCERTAIN, actor, reason)
+        entries.move(row, row._replace(state=State.UNCERTAIN, closed=True, reason=PASSED_IN_DOUBT, next_at=db.now()))
+        entries.note(row, PASSED, State.UNCERTAIN, actor, PASSED_IN_DOUBT)
         return "uncertain"
-    finish(db, row, State.EXPIRED, PASSED)
-    note(db, row, PASSED, State.EXPIRED, actor, PASSED)
+    entries.end(row, State.EXPIRED, PASSED)
+    entries.note(row, PASSED, State.EXPIRED, actor, PASSED)
     return "expired"
 
 
@@ -97,7 +105,7 @@ def doubtful(db: Database, limit: int, lease_seconds: float) -> tuple[datetime, 
         now = db.now()
         found = db.rows("doubtful_due", limit=limit)
         until = now + round(lease_seconds * stored.SECOND_US)
-        db.change_each("doubtful_lease", ({"id": row[0], "next_at": until} for row in found))
+        db.change_each("doubtful_lease", [(until, row[0]) for row in found])
         return stored.moment(now), [stored.doubtful(row) for row in found]
 
 

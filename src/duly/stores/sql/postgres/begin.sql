@@ -1,11 +1,12 @@
 -- Begin: the statements of one transaction, in this order. Every later one sees what the locks before it waited for.
 
 -- name: lock_budgets
--- $1 provider, $2 endpoints. First of all locks, in key order, never SKIP LOCKED: a peer that skipped the row would
--- spend the same tokens again.
-select endpoint, tokens, updated_at, blocked_until, block_reason, circuit, failures
+-- $1 provider, $2 endpoints, $3 those with a rate. First of all locks, in key order, never SKIP LOCKED: a peer that
+-- skipped the row would spend the same tokens again. A row that counts nothing and whose doors are open is left alone.
+select endpoint, rate, tokens, updated_at, blocked_until, block_reason, circuit, failures
 from budget
 where provider = $1 and endpoint = any (array(select unnest($2::uuid[])))
+  and (rate is not null or circuit or blocked_until > statement_timestamp() or endpoint = any ($3::uuid[]))
 order by endpoint
 for update;
 

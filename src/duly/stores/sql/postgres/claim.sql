@@ -1,14 +1,23 @@
 -- Claim: lease ready rows, fairly across accounts, and bring all that admission, rendering and the request need.
 
 -- name: claim
--- $1 provider, $2 lane, $3 rows at most, $4 the account after which to start, $5 worker, $6 lease in seconds.
+-- $1 provider, $2 lane, $3 rows at most, $4 the account after which to start, $5 worker, $6 lease in seconds, $7 the
+-- endpoint of a provider that has only one.
 --
--- `turn` walks the accounts that have ready rows, one index probe each (a loose index scan), so the cost does not
+-- `allowed`: no more rows than the budget of such a provider shows, because begin would only put them off; behind a
+-- closed door all of them, because there begin says until when. `turn` walks the accounts that have ready rows, one index probe each (a loose index scan), so the cost does not
 -- grow with the backlog. Each gets an equal share. `pick` is MATERIALIZED: a subquery with SKIP LOCKED that the
 -- planner runs twice locks twice as many rows. The update finds its rows by an array and states its predicate so
 -- that no statistic fits it (`state || ''`): right after ANALYZE of a table in which every row is ready, the planner
 -- would otherwise read the whole table for each row.
 with recursive
+allowed as (
+  select coalesce((
+    select least($3, floor(least(greatest(1, b.rate),
+                                 b.tokens + b.rate * extract(epoch from now() - b.updated_at)))::int)
+    from budget b
+    where b.provider = $1 and b.endpoint = $7::uuid and b.rate is not null
+      and (b.blocked_until is null or b.blocked_until <= now()) and not b.circuit), $3) as rows),
 turn (account_id, place) as (
   (select w.account_id, 1 from work w
    where w.state = 'ready' and w.provider = $1 and w.lane = $2 and w.account_id > $4 order by w.account_id limit 1)
@@ -18,16 +27,17 @@ turn (account_id, place) as (
      select w.account_id from work w
      where w.state = 'ready' and w.provider = $1 and w.lane = $2 and w.account_id > turn.account_id
      order by w.account_id limit 1) n
-   where turn.place < $3)),
+   where turn.place < (select rows from allowed))),
 share as (
-  select count(*)::int as accounts, ceil($3::numeric / greatest(1, count(*)))::int as rows from turn),
+  select count(*)::int as accounts, ceil((select rows from allowed)::numeric / greatest(1, count(*)))::int as rows
+  from turn),
 pick as materialized (
   select s.delivery_id
   from turn cross join lateral (
     select w.delivery_id from work w
     where w.state = 'ready' and w.provider = $1 and w.lane = $2 and w.account_id = turn.account_id
     order by w.next_at, w.delivery_id limit (select rows from share) for update skip locked) s
-  limit $3),
+  limit (select rows from allowed)),
 leased as (
   update work w
   set state = 'leased', begun = false, fence = w.fence + 1, worker = $5, reason = null, since = now(),
@@ -43,7 +53,7 @@ select w.delivery_id, w.account_id, a.name, w.fence, w.attempts, w.spared, w.dou
        b.blocked_until, b.block_reason, b.circuit,
        f.number, f.destination, f.body, f.template, f.template_version,
        f.reminder_revision, f.recipient_revision, f.contact_revision,
-       (select accounts from share)
+       (select accounts from share), (select rows from allowed)
 from leased w
 join account a on a.id = w.account_id
 join reminder r on r.id = w.reminder_id

@@ -1,58 +1,65 @@
--- Moves: an open row as it stands, and the only statements that change where it stands. The rules are in moves.py.
+-- Moves: open rows as they stand, and the only statements that change where a delivery stands. The rules are in
+-- moves.py. A batch of ids comes as one blob, 16 bytes each; statements that run once per row take their values by
+-- place, in the order in which the columns stand here.
 
--- name: open_row
-select delivery_id, account_id, reminder_id, state, begun, fence, attempts, spared, doubt, closed, granted,
-       first_unknown_at, reason, next_at
-from work where delivery_id = :id;
+-- name: open_rows
+-- :ids
+with recursive place (at) as (select 1 union all select at + 16 from place where at + 16 < length(:ids))
+select w.delivery_id, w.account_id, w.reminder_id, case when w.begun then 'sending' else w.state end, w.fence, w.attempts,
+       w.spared, w.doubt, w.closed, w.granted, w.first_unknown_at, w.reason, w.next_at, w.worker
+from place cross join work w on w.delivery_id = substr(:ids, place.at, 16);
 
 -- name: open_of_reminder
-select w.delivery_id, w.account_id, w.reminder_id, w.state, w.begun, w.fence, w.attempts, w.spared, w.doubt, w.closed, w.granted,
-       w.first_unknown_at, w.reason, w.next_at
-from delivery d indexed by sqlite_autoindex_delivery_2
-cross join work w on w.delivery_id = d.id
+select w.delivery_id, w.account_id, w.reminder_id, case when w.begun then 'sending' else w.state end, w.fence, w.attempts,
+       w.spared, w.doubt, w.closed, w.granted, w.first_unknown_at, w.reason, w.next_at, w.worker
+from delivery d cross join work w on w.delivery_id = d.id
 where d.account_id = :account and d.reminder_id = :reminder;
 
 -- name: open_with_ended_lease
-select delivery_id, account_id, reminder_id, state, begun, fence, attempts, spared, doubt, closed, granted,
-       first_unknown_at, reason, next_at
+select delivery_id, account_id, reminder_id, case when begun then 'sending' else state end, fence, attempts,
+       spared, doubt, closed, granted, first_unknown_at, reason, next_at, worker
 from work indexed by work_leased
 where state = 'leased' and lease_until <= db_now() limit :limit;
 
 -- name: open_past_deadline
-select delivery_id, account_id, reminder_id, state, begun, fence, attempts, spared, doubt, closed, granted,
-       first_unknown_at, reason, next_at
+select delivery_id, account_id, reminder_id, state, fence, attempts,
+       spared, doubt, closed, granted, first_unknown_at, reason, next_at, worker
 from work indexed by work_expiry
 where state in ('ready', 'waiting') and deadline_at <= db_now() order by deadline_at limit :limit;
 
 -- name: work_move
-update work set state = :state, begun = 0, fence = :fence, spared = :spared, doubt = :doubt, closed = :closed, granted = :granted,
-  first_unknown_at = :first_unknown_at, reason = :reason, next_at = :next_at, worker = null, lease_until = null, since = db_now()
-where delivery_id = :id;
+-- The lease, if there was one, is over.
+update work set state = ?, fence = ?, spared = ?, doubt = ?, closed = ?, granted = ?, first_unknown_at = ?, reason = ?, next_at = ?,
+  begun = 0, worker = null, lease_until = null, since = db_now()
+where delivery_id = ?;
 
 -- name: work_shut
 -- In doubt, and not to be sent again: the looking rungs remain. Whoever is deciding about it has to look again.
 update work set closed = 1, fence = fence + 1 where delivery_id = :id and not closed;
 
 -- name: work_close
-delete from work where delivery_id = :id;
+delete from work where delivery_id = ?;
 
 -- name: delivery_finish
-update delivery set status = :status, reason = :reason, attempts = :attempts, request_id = coalesce(:request_id, request_id),
-  finished_at = coalesce(:finished_at, db_now())
-where id = :id;
+update delivery set status = ?, reason = ?, attempts = ?, request_id = coalesce(?, request_id), finished_at = coalesce(?, db_now())
+where id = ?;
 
--- name: delivery_ended
-select account_id, reminder_id, status, attempts from delivery where id = :id and status is not null;
+-- name: deliveries_ended
+-- :ids
+with recursive place (at) as (select 1 union all select at + 16 from place where at + 16 < length(:ids))
+select d.id, d.account_id, d.reminder_id, d.status, d.attempts
+from place cross join delivery d on d.id = substr(:ids, place.at, 16)
+where d.status is not null;
 
 -- name: event_add
 insert into event (at, account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
-values (db_now(), :account, :reminder, :id, :kind, :origin, :target, :actor, :reason);
+values (db_now(), ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: result_write
 -- Append-only, but for one door: unknown may become a definite answer of the same attempt.
 insert into attempt_result (delivery_id, number, finished_at, outcome, class, http_status, request_id, retry_after,
   excerpt, detail, stale)
-values (:id, :number, :finished_at, :outcome, :class, :http_status, :request_id, :retry_after, :excerpt, :detail, :stale)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (delivery_id, number) do update set
   finished_at = excluded.finished_at, outcome = excluded.outcome, class = excluded.class, http_status = excluded.http_status,
   request_id = excluded.request_id, retry_after = excluded.retry_after, excerpt = excluded.excerpt, detail = excluded.detail,

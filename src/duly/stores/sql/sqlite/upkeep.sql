@@ -21,7 +21,7 @@ where w.state in ('waiting', 'uncertain') and w.state = 'uncertain' and w.next_a
 order by w.next_at limit :limit;
 
 -- name: doubtful_lease
-update work set fence = fence + 1, next_at = :next_at where delivery_id = :id;
+update work set fence = fence + 1, next_at = ? where delivery_id = ?;
 
 -- name: next_ready
 select exists (select 1 from work indexed by work_ready where state = 'ready' and provider = :provider);

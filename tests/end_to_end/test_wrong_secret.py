@@ -1,0 +1,96 @@
+"""A mistyped secret: every delivery waits behind an open circuit, none is lost, and mending it is enough."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import pytest
+
+from duly.testing.receiver import Receiver
+from tests.end_to_end.doubles import beside
+from tests.end_to_end.installation import DIALECTS, SECRET, Installation, Shown, reminder, settle_in, wait_until
+
+MISTYPED: Final = "whsec_cHJ2dC13cm9uZy1wcnZ0LXdyb25nLXBydnQtd3Jvbmctcg=="
+ROWS: Final = 60
+SOON_SECONDS_MAX: Final = 10.0
+
+
+class Refused(NamedTuple):
+    """A run with a mistyped secret, and one with the right one."""
+
+    seconds: float
+    requests: int
+    before: dict[str, Shown]
+    after: dict[str, Shown]
+    receiver: Receiver
+    open_circuits: list[str]
+
+
+@pytest.fixture(scope="module", params=DIALECTS)
+def refused(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Refused]:
+    """The receiver knows one secret, and the configuration at first another."""
+    with beside(Receiver(secrets=[SECRET])) as receiver:
+        with settle_in(request.param, tmp_path_factory.mktemp("secret")) as duly:
+            duly.settings["HOOK_SECRET"] = MISTYPED
+            duly.take(reminder(f"r-{number}", webhook=receiver.url("ok")) for number in range(ROWS))
+            duly.told("tick")
+            started = time.monotonic()
+            duly.run("work", "--until-idle")
+            seconds, requests, before = time.monotonic() - started, receiver.requests, duly.ledger()
+            circuits = [budget["reason"] for budget in duly.told("status")["budgets"] if budget["circuit"]]
+            duly.settings["HOOK_SECRET"] = SECRET
+            duly.run("work", "--until-idle")
+            yield Refused(seconds, requests, before, duly.ledger(), receiver, circuits)
+
+
+def test_all_wait_and_none_is_lost(refused: Refused) -> None:
+    """Every delivery waits, for the credentials or for the circuit, and none is rejected or dead."""
+    assert len(refused.before) == ROWS
+    assert {one["status"] for one in refused.before.values()} == {"waiting"}
+    assert {one["reason"] for one in refused.before.values()} <= {"refused_auth", "circuit_open"}
+
+
+def test_until_idle_leaves_soon(refused: Refused) -> None:
+    """Rows behind an open circuit do not keep `work --until-idle`."""
+    assert refused.seconds < SOON_SECONDS_MAX
+
+
+def test_the_circuit_is_open_and_says_why(refused: Refused) -> None:
+    """`status` shows the endpoint's circuit as open, for its credentials."""
+    assert refused.open_circuits == ["auth"]
+
+
+def test_the_receiver_is_not_hammered(refused: Refused) -> None:
+    """An open circuit stops further requests: the receiver sees each delivery at most once before it opens."""
+    assert 1 <= refused.requests <= ROWS
+
+
+def test_mended_all_are_sent(refused: Refused) -> None:
+    """With the right secret the next run sends every delivery, once, and the refusals are not counted against it."""
+    assert {one["status"] for one in refused.after.values()} == {"sent"}
+    assert len(refused.receiver.accepted) == ROWS
+    assert refused.receiver.duplicates_dropped == 0
+
+
+def test_a_running_program_notices_the_mend(duly: Installation, receiver: Receiver) -> None:
+    """`duly up` goes on meanwhile: once the receiver is mended, its probe finds out, and everything is sent."""
+    duly.take(reminder(f"r-{number}", webhook=receiver.url("denied")) for number in range(20))
+    with duly.running("up") as up:
+        wait_until(lambda: receiver.requests, "the first refusal")
+        wait_until(lambda: duly.states() == {"waiting": 20}, "all wait")
+        receiver.mend()
+        wait_until(lambda: len(receiver.accepted) == 20, "all are accepted")
+        wait_until(lambda: duly.states() == {"sent": 20}, "all are recorded")
+        assert up.is_running
+
+
+def test_one_endpoints_trouble_is_not_anothers(duly: Installation, receiver: Receiver) -> None:
+    """While one endpoint answers 401, the deliveries to another are sent."""
+    duly.settings["DULY_PROVIDERS__HOOKS__CONCURRENCY_PER_HOST"] = "4"
+    denied = [reminder(f"denied-{number}", webhook=receiver.url("denied"), due_in=-9) for number in range(40)]
+    duly.take([*denied, *(reminder(f"ok-{number}", webhook=receiver.url("ok")) for number in range(40))])
+    duly.run("up", "--until-idle")
+    assert duly.states() == {"waiting": 40, "sent": 40}
+    assert receiver.count("ok") == 40

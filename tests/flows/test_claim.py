@@ -1,0 +1,117 @@
+"""Claim: lanes in order, accounts in turn, and trust that is counted from before the question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from duly.core.model import Lane
+from duly.errors import StoreUnavailable
+from duly.flows.claim import Cursors, claim
+from duly.ports import Batch, Claim, ClaimOrder, Store
+from duly.testing.driving import drive
+from tests.flows.scene import HOOKS, LEASE_SECONDS, WORKER, Scene
+
+
+def claimed(scene: Scene, limit: int = 100, cursors: Cursors | None = None, store: Store | None = None) -> Batch | None:
+    """One claim."""
+    flow = claim(store or scene.store, scene.clock, cursors or Cursors(), HOOKS, limit, WORKER, LEASE_SECONDS)
+    return drive(flow)
+
+
+def names(batch: Batch | None) -> list[str]:
+    """The reminders of a batch, in order."""
+    return [row.reminder_key for row in batch.rows] if batch else []
+
+
+def spread(scene: Scene, accounts: Sequence[str], each: int) -> None:
+    """So many ready deliveries for each account."""
+    for account in accounts:
+        scene.ready(*(f"{account}{number}" for number in range(each)), account=account)
+
+
+def test_nothing_ready_is_no_batch(scene: Scene) -> None:
+    """An empty ledger gives None, not an empty batch."""
+    assert claimed(scene) is None
+
+
+def test_urgent_lanes_come_first(scene: Scene) -> None:
+    """A claim fills up with urgent rows, then normal, then bulk ones, as far as its limit goes."""
+    for lane in (Lane.BULK, Lane.NORMAL, Lane.URGENT):
+        scene.ready(f"{lane}-1", f"{lane}-2", lane=lane)
+    assert sorted(names(claimed(scene, 3))) == ["normal-1", "urgent-1", "urgent-2"]
+
+
+def test_accounts_take_turns(scene: Scene) -> None:
+    """A claim takes an even share of each account, and the next one goes on behind the last that was served."""
+    spread(scene, "abc", 2)
+    cursors = Cursors()
+    rounds = [names(claimed(scene, 2, cursors)) for _ in range(3)]
+    assert [[name[0] for name in names_] for names_ in rounds] == [["a", "b"], ["c"], ["a", "b"]]
+
+
+def test_each_lane_has_its_own_turn(scene: Scene) -> None:
+    """Where one lane's claims stand says nothing about another's."""
+    spread(scene, "ab", 2)
+    scene.ready("u1", account="a", lane=Lane.URGENT)
+    cursors = Cursors()
+    assert names(claimed(scene, 2, cursors)) == ["u1", "a0"]
+    assert names(claimed(scene, 1, cursors)) == ["b0"]
+
+
+def test_trust_is_counted_from_before_the_question(scene: Scene) -> None:
+    """However long the database takes, the batch carries the reading from before the first lane was asked."""
+    scene.ready("a", "b")
+    asked_at = scene.clock.reading()
+
+    class Slow:
+        """A store that takes a second for every claim."""
+
+        async def claim(self, order: ClaimOrder) -> Claim:
+            scene.clock.advance(1.0)
+            return await scene.store.claim(order)
+
+    batch = claimed(scene, store=cast("Store", Slow()))
+    assert batch is not None
+    assert batch.asked_at == asked_at
+    assert batch.now == scene.clock.now()
+
+
+def test_an_empty_lane_is_not_asked_again_at_once(scene: Scene) -> None:
+    """A lane that was found empty is left in peace for a moment, and asked again after it."""
+    cursors = Cursors()
+    scene.ready("a")
+    claimed(scene, cursors=cursors)
+    scene.unsteady.calls.clear()
+    scene.ready("b", lane=Lane.URGENT)
+    assert claimed(scene, cursors=cursors) is None
+    scene.clock.advance(0.05)
+    assert names(claimed(scene, cursors=cursors)) == ["b"]
+
+
+def test_rows_that_are_leased_are_kept_though_a_later_lane_does_not_answer(scene: Scene) -> None:
+    """What one lane gave is worked on, though the database goes away before the next lane was asked."""
+    scene.ready("a", lane=Lane.URGENT)
+    assert names(claimed(scene, store=cast("Store", AwayAfter(scene, 1)))) == ["a"]
+
+
+def test_a_claim_that_is_not_answered_is_told(scene: Scene) -> None:
+    """With nothing in hand, the outage is the caller's to wait for."""
+    with pytest.raises(StoreUnavailable):
+        claimed(scene, store=cast("Store", AwayAfter(scene, 0)))
+
+
+class AwayAfter:
+    """A store that answers so many claims, and then none."""
+
+    def __init__(self, scene: Scene, claims: int) -> None:
+        self._scene, self._left = scene, claims
+
+    async def claim(self, order: ClaimOrder) -> Any:
+        """See Store.claim."""
+        self._left -= 1
+        if self._left < 0:
+            self._scene.unsteady.away = True
+        return await self._scene.store.claim(order)
