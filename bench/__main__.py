@@ -25,6 +25,7 @@ PARTS: Final = ("work", "tick", "memory", "import")
 WORK_ROWS: Final = 18_400
 BACKLOG_ROWS: Final = 200_000
 IMPORT_ROWS: Final = 50_000
+SLOTS: Final = 512
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--database", type=_listed(GROUNDS), default=GROUNDS, metavar=",".join(GROUNDS))
     parser.add_argument("--rounds", type=int, default=3, help="of work, for each loop (default: 3)")
     parser.add_argument("--rows", type=int, help="instead of each part's own number")
+    parser.add_argument("--slots", type=int, default=SLOTS, help=f"of the one receiver (default: {SLOTS})")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     return parser
 
@@ -71,7 +73,7 @@ def _listed(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
 
 def _measure_on(database: str, chosen: argparse.Namespace) -> dict[str, Any]:
     figures: dict[str, Any] = {}
-    with open_ground(database) as ground, open_installation() as installation:
+    with open_ground(database) as ground, open_installation(chosen.slots) as installation:
         for part in (part for part in PARTS if part in chosen.only):
             print(f"measuring {part} on {database}", file=sys.stderr)
             figures[part] = _measure(part, ground, installation, chosen, figures)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from bench.grounds import Ground, Ledger
 from bench.installation import SECRET, Installation, reminders
 from bench.programs import Failed, Ran, run, stub
+from bench.readings import busy_seconds
 
 __all__ = ["measure_work"]
 
@@ -27,8 +28,9 @@ class Round(NamedTuple):
     per_second: float  # by the program's own count and clock
     per_second_in_window: float  # by the ledger's times: from the first begin to the last answer
     worker_us: float  # CPU per delivery, start-up included
-    database_us: float | None
+    database_us: float  # of the server, if there is one
     stub_us: float
+    others_cores: float  # that something else on the machine kept busy meanwhile
     fingerprint: str
 
 
@@ -46,7 +48,14 @@ def measure_work(ground: Ground, installation: Installation, rounds: int, rows: 
             ideal.append(_round(ground, ready, port, rows, _ideal))
             duly.append(_round(ground, ready, port, rows, lambda ledger: _duly(installation, ledger)))
     _refuse_differences([*ideal, *duly])
-    return {"rows": rows, "rounds": rounds, "ideal": _figures(ideal), "duly": _figures(duly)} | _ratios(duly, ideal)
+    return {
+        "rows": rows,
+        "rounds": rounds,
+        "slots": installation.slots,
+        "ideal": _figures(ideal),
+        "duly": _figures(duly),
+        **_ratios(duly, ideal),
+    }
 
 
 def _ideal(ledger: Ledger) -> Ran:
@@ -59,17 +68,19 @@ def _duly(installation: Installation, ledger: Ledger) -> Ran:
 
 def _round(ground: Ground, ready: Ledger, port: int, rows: int, deliver: Deliver) -> Round:
     with ground.copy(ready) as ledger, stub(port) as receiver:
-        database_before = ground.cpu_seconds()
+        database_before, busy_before = ground.cpu_seconds(), busy_seconds()
         ran = deliver(ledger)
-        database_after = ground.cpu_seconds()
-        stub_seconds = receiver.cpu_seconds()
+        database = ground.cpu_seconds() - database_before
+        received = receiver.cpu_seconds()
+        others = busy_seconds() - busy_before - database - received - ran.cpu_seconds
         _refuse_losses(ledger.counts(), receiver.counts(), ran.document["sent"], rows)
         return Round(
             rows / ran.document["seconds"],
             rows / ledger.window_seconds(),
             ran.cpu_seconds / rows * 1e6,
-            None if database_before is None else ((database_after or 0.0) - database_before) / rows * 1e6,
-            stub_seconds / rows * 1e6,
+            database / rows * 1e6,
+            received / rows * 1e6,
+            max(0.0, others / ran.wall_seconds),
             ledger.fingerprint(),
         )
 
@@ -85,7 +96,7 @@ def _refuse_losses(counted: dict[str, int], received: dict[str, int], sent: int,
 
 def _refuse_differences(rounds: Sequence[Round]) -> None:
     if len({one.fingerprint for one in rounds}) != 1:
-        raise Failed("the two loops did not write the same bytes: compare bench/ideal with the provider and the template")
+        raise Failed("the two loops did not write the same bytes; compare bench/ideal with the webhook provider")
 
 
 def _figures(rounds: Sequence[Round]) -> dict[str, Any]:
@@ -94,9 +105,10 @@ def _figures(rounds: Sequence[Round]) -> dict[str, Any]:
         "per_second_in_window": _spread([one.per_second_in_window for one in rounds]),
         "cpu_us": {
             "worker": round(statistics.median(one.worker_us for one in rounds)),
-            "database": _median([one.database_us for one in rounds]),
+            "database": round(statistics.median(one.database_us for one in rounds)),
             "stub": round(statistics.median(one.stub_us for one in rounds)),
         },
+        "others_cores": round(statistics.median(one.others_cores for one in rounds), 2),
     }
 
 
@@ -104,16 +116,11 @@ def _spread(values: Sequence[float]) -> dict[str, int]:
     return {"median": round(statistics.median(values)), "min": round(min(values)), "max": round(max(values))}
 
 
-def _median(values: Sequence[float | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return round(statistics.median(known)) if known else None
-
-
 def _ratios(duly: Sequence[Round], ideal: Sequence[Round]) -> dict[str, float]:
     """Duly's median over the ideal loop's."""
 
     def ratio(word: str) -> float:
-        ours, theirs = (statistics.median(getattr(one, word) for one in rounds) for rounds in (duly, ideal))
+        ours, theirs = (statistics.median(float(getattr(one, word)) for one in rounds) for rounds in (duly, ideal))
         return round(ours / theirs, 2)
 
     return {"ratio": ratio("per_second"), "ratio_in_window": ratio("per_second_in_window")}

@@ -53,7 +53,8 @@ class Ledger:
     def window_seconds(self) -> float:
         """From the first begin to the last answer, by the ledger's own times."""
         last, first = self._rows(WINDOW)[0]
-        return (last - first) / 1e6 if isinstance(last, int) else (last - first).total_seconds()
+        seconds = (last - first) / 1e6 if isinstance(last, int) else (last - first).total_seconds()
+        return float(seconds)
 
     def fingerprint(self) -> str:
         """A hash of what was frozen and recorded, the same for two loops that wrote the same."""
@@ -91,8 +92,8 @@ class Ground(Protocol):
         """A ledger with the same rows. Nobody may be connected to the first."""
         ...
 
-    def cpu_seconds(self) -> float | None:
-        """What the server has used so far; None if there is none."""
+    def cpu_seconds(self) -> float:
+        """What the server has used so far; 0 if there is none."""
         ...
 
 
@@ -120,7 +121,7 @@ class PostgresGround:
         with self._database(urlsplit(ledger.url).path.removeprefix("/")) as copied:
             yield copied
 
-    def cpu_seconds(self) -> float | None:
+    def cpu_seconds(self) -> float:
         """See Ground."""
         return tree_cpu_seconds(self._server_pid)
 
@@ -164,9 +165,9 @@ class SqliteGround:
             shutil.copyfile(ledger.url.removeprefix("sqlite:///"), copied.url.removeprefix("sqlite:///"))
             yield copied
 
-    def cpu_seconds(self) -> float | None:
+    def cpu_seconds(self) -> float:
         """See Ground."""
-        return None
+        return 0.0
 
 
 GROUNDS: Final = ("postgres", "sqlite")

@@ -308,7 +308,7 @@ def _work(microseconds: float) -> None:
 
 def _loop_runner() -> Callable[..., Any]:
     try:
-        import uvloop  # noqa: PLC0415 - an extra
+        import uvloop
     except ImportError:
         return asyncio.run
     return uvloop.run

@@ -36,6 +36,8 @@ kind = "webhook"
 channel = "webhook"
 secret = "env:BENCH_SECRET"
 allow_private_networks = true
+concurrency = SLOTS
+concurrency_per_host = SLOTS
 
 [templates.{TEMPLATE}]
 subject = {json.dumps(SUBJECT)}
@@ -51,16 +53,20 @@ from = "Harbour Lofts <reminders@example.com>"
 
 
 class Installation:
-    """A folder with a configuration. Which database it uses is said each time."""
+    """A folder with a configuration. Which database it uses is said each time.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    `slots` is how many deliveries of the one receiver a worker may have in its hands: from begin until the
+    outcome is durable.
+    """
+
+    def __init__(self, folder: Path, slots: int) -> None:
+        self.folder, self.slots = folder, slots
         self._file = folder / "duly.toml"
-        self._file.write_text(WEBHOOKS, "utf-8")
+        self._write(WEBHOOKS)
 
     def use_mail_too(self) -> None:
         """Configure an e-mail provider beside the webhooks."""
-        self._file.write_text(WEBHOOKS + AND_MAIL, "utf-8")
+        self._write(WEBHOOKS + AND_MAIL)
 
     def duly(self, ledger: Ledger, *command: str, terminate_after: float | None = None) -> Ran:
         """Run a command on a ledger, as a process of its own."""
@@ -73,19 +79,24 @@ class Installation:
 
     def fill(self, ledger: Ledger, rows: Iterator[Mapping[str, Any]]) -> None:
         """Schedule reminders, in this process. Raises Failed unless every one is new."""
-        config = parse(self._file.read_text("utf-8"), self._file, _environment(ledger))
-        asyncio.run(_fill(config, rows))
+        asyncio.run(_fill(self._config(ledger), rows))
 
     def tick(self, ledger: Ledger) -> None:
         """Turn everything that is due into deliveries, in this process."""
-        asyncio.run(_tick(parse(self._file.read_text("utf-8"), self._file, _environment(ledger))))
+        asyncio.run(_tick(self._config(ledger)))
+
+    def _config(self, ledger: Ledger) -> Config:
+        return parse(self._file.read_text("utf-8"), self._file, _environment(ledger))
+
+    def _write(self, text: str) -> None:
+        self._file.write_text(text.replace("SLOTS", str(self.slots)), "utf-8")
 
 
 @contextmanager
-def open_installation() -> Iterator[Installation]:
+def open_installation(slots: int) -> Iterator[Installation]:
     """A fresh installation, gone at the end."""
     with tempfile.TemporaryDirectory(prefix="duly-bench-") as folder:
-        yield Installation(Path(folder))
+        yield Installation(Path(folder), slots)
 
 
 def reminders(number: int, port: int, *, mail_too: bool = False) -> Iterator[dict[str, Any]]:

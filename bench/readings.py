@@ -7,10 +7,12 @@ import platform
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["cpu_seconds", "machine", "peak_bytes", "tree_cpu_seconds"]
+__all__ = ["busy_seconds", "cpu_seconds", "machine", "peak_bytes", "tree_cpu_seconds"]
 
 TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 PARENT, OWN, WITH_REAPED = 1, slice(11, 13), slice(11, 15)  # of the fields after the name
+IDLE: Final = (3, 4)  # of the times in /proc/stat: idle, and idle with input and output under way
+TIMES: Final = 8  # those after it are counted in them already
 
 
 def cpu_seconds(pid: int) -> float:
@@ -22,6 +24,12 @@ def tree_cpu_seconds(root: int) -> float:
     """The same of a process, the children that it has, and those that it has already waited for."""
     children = [fields for pid in _pids() if (fields := _fields(pid)) and int(fields[PARENT]) == root]
     return _seconds(_fields(root), WITH_REAPED) + sum(_seconds(fields, OWN) for fields in children)
+
+
+def busy_seconds() -> float:
+    """CPU time that all programs of the machine, and other guests on its host, have used since it started."""
+    words = Path("/proc/stat").read_text("ascii").partition("\n")[0].split()[1 : TIMES + 1]
+    return sum(int(word) for place, word in enumerate(words) if place not in IDLE) / TICKS_PER_SECOND
 
 
 def peak_bytes(pid: int) -> int:

@@ -42,26 +42,30 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def _work(measured: Mapping[str, Figures]) -> Table:
-    rows = next(iter(measured.values()))["rows"]
+    first = next(iter(measured.values()))
     table = _table(
-        f"work: {rows:,} due webhooks, each posted once, durable",
-        *("", "per second", "min to max", "in the ledger's window", "worker us", "database us", "stub us"),
+        f"work: {first['rows']:,} due webhooks, each posted once and durable; {first['slots']} slots",
+        *("", "per second", "min to max", "in its window", "worker us", "database us", "stub us", "others"),
     )
     for name, one in measured.items():
         for who in ("ideal", "duly"):
-            table.add_row(f"{name}, {who}", *_work_cells(one[who]))
-        table.add_row(f"{name}, duly / ideal", f"{one['ratio']:.2f}", "", f"{one['ratio_in_window']:.2f}")
+            table.add_row(f"{name}: {who}", *_work_cells(one[who]))
+        table.add_row(f"{name}: ratio", f"{one['ratio']:.2f}", "", f"{one['ratio_in_window']:.2f}")
     return table
 
 
 def _work_cells(one: Figures) -> list[str]:
-    rate, cpu = one["per_second"], one["cpu_us"]
-    used = [str(cpu["worker"]), "in worker" if cpu["database"] is None else str(cpu["database"]), str(cpu["stub"])]
-    spread = f"{rate['min']:,} to {rate['max']:,}"
-    return [f"{rate['median']:,}", spread, f"{one['per_second_in_window']['median']:,}", *used]
+    rate, used = one["per_second"], one["cpu_us"]
+    return [
+        f"{rate['median']:,}",
+        f"{rate['min']:,} to {rate['max']:,}",
+        f"{one['per_second_in_window']['median']:,}",
+        *(str(used[who]) for who in ("worker", "database", "stub")),
+        f"{one['others_cores']:.1f}",
+    ]
 
 
-def _tick(measured: Mapping[str, Figures]) -> Table:
+def _tick(measured: Mapping[str, Any]) -> Table:
     table = _table("tick: due reminders become deliveries", "", "rows", "seconds", "rows per second")
     for name, sizes in measured.items():
         for one in sizes:

@@ -100,9 +100,7 @@ async def sending(store: SqliteStore, meter: Meter, options: argparse.Namespace)
         await _send(store, meter, claim.rows, claim.now, options.rate)
 
 
-async def _send(
-    store: SqliteStore, meter: Meter, rows: Sequence[Claimed], now: datetime, rate: float | None
-) -> None:
+async def _send(store: SqliteStore, meter: Meter, rows: Sequence[Claimed], now: datetime, rate: float | None) -> None:
     starts = [start(row, rate=rate, frozen=frozen(row, BODY)) for row in rows]
     with meter.measure("begin", len(rows)):
         await store.begin(HOOKS, "w1", starts)

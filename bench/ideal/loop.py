@@ -56,12 +56,12 @@ def work(ledger: Ledger, signer: Signer) -> int:
 
 
 def _thread(run: Callable[[], None]) -> threading.Thread:
-    """A thread whose failure ends the program: the others would wait for it."""
+    """A thread whose failure ends the program."""
 
     def guarded() -> None:
         try:
             run()
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - whatever it is, the others would wait for it
             traceback.print_exc()
             os._exit(1)
 

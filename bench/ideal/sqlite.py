@@ -111,5 +111,5 @@ class SqliteLedger:
 
 
 def _row(found: tuple[Any, ...]) -> Row:
-    *ids, due_at, address, ref, name, data = found
-    return Row(*ids, EPOCH + timedelta(microseconds=due_at), address, ref, name, orjson.loads(data))
+    *before, due_at, address, ref, name, data = found
+    return Row._make((*before, EPOCH + timedelta(microseconds=due_at), address, ref, name, orjson.loads(data)))

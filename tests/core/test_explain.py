@@ -105,7 +105,10 @@ def test_a_reminder() -> None:
     [
         (None, "no reason is on record"),
         ("opted_out", "opted out"),
-        ("rejected_content_rejected_in_doubt", "refused it for good: the content was not taken, while an earlier attempt"),
+        (
+            "rejected_content_rejected_in_doubt",
+            "refused it for good: the content was not taken, while an earlier attempt",
+        ),
         ("not_sent_connection", "nothing left this machine: the connection failed"),
         ("cannot_be_rendered: 'day' is undefined", "cannot be rendered: 'day' is undefined"),
     ],

@@ -25,9 +25,7 @@ def test_accepted_is_the_end_whatever_came_before() -> None:
 
 def test_unknown_is_doubt_and_reconcile_looks_after_a_back_off() -> None:
     """A timeout is not a delivery result."""
-    assert settle(claimed(), 1, LOST, NOW, 0.5, LIMITS) == Next(
-        State.UNCERTAIN, "unknown_timeout", later(seconds=0.5)
-    )
+    assert settle(claimed(), 1, LOST, NOW, 0.5, LIMITS) == Next(State.UNCERTAIN, "unknown_timeout", later(seconds=0.5))
 
 
 def test_unknown_at_the_last_attempt_closes_the_rungs_that_send() -> None:
@@ -65,7 +63,13 @@ def test_a_request_that_never_left_is_tried_again_without_doubt() -> None:
 @pytest.mark.parametrize(
     ("changes", "number", "result", "state", "reason"),
     [
-        ({}, 1, Result(Outcome.REJECTED, FailureClass.INVALID_DESTINATION), State.REJECTED, "rejected_invalid_destination"),
+        (
+            {},
+            1,
+            Result(Outcome.REJECTED, FailureClass.INVALID_DESTINATION),
+            State.REJECTED,
+            "rejected_invalid_destination",
+        ),
         ({"attempts": 19}, 20, REFUSED, State.DEAD, "attempts_exhausted"),
         ({"deadline_at": later(seconds=0.2)}, 1, REFUSED, State.EXPIRED, "deadline_before_next_try"),
     ],

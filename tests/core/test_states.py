@@ -15,7 +15,7 @@ def test_every_state_stands_in_the_table_and_can_be_reached() -> None:
 
 def test_open_and_final_states_part_the_whole() -> None:
     """A state is open or final, never both; an open one always has a way on."""
-    assert OPEN | FINAL == set(State)
+    assert set(State) == OPEN | FINAL
     assert not OPEN & FINAL
     assert all(TRANSITIONS[state] for state in OPEN)
 

@@ -11,11 +11,12 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -129,14 +130,14 @@ class Program:
         """What it has written to stderr so far."""
         return self._outputs[1].read_text(encoding="utf-8")
 
-    def signal(self, number: signal.Signals) -> None:
+    def ask(self, number: signal.Signals) -> None:
         """Send a signal, and go on."""
         self._running.send_signal(number)
 
     def end(self, number: signal.Signals | None = None, seconds: float = WAIT_SECONDS_MAX) -> Run:
         """Send a signal (None: leave it alone), and wait until it has ended."""
         if number is not None:
-            self.signal(number)
+            self.ask(number)
         code = self._running.wait(seconds)
         out, err = (path.read_text(encoding="utf-8") for path in self._outputs)
         return _looked_through(Run(code, out, err))
@@ -164,8 +165,8 @@ class Installation:
     def run(self, *arguments: str, stdin: str | None = None, code: int = 0) -> Run:
         """Run the program to its end, and require this exit code."""
         done = subprocess.run(
-            self._command(arguments), cwd=self.folder, env=self._environ(), check=False, capture_output=True,
-            timeout=RUN_SECONDS_MAX, encoding="utf-8", **({"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}),
+            self.command(arguments), cwd=self.folder, env=self.environ(), input=stdin or "",
+            capture_output=True, encoding="utf-8", timeout=RUN_SECONDS_MAX, check=False,
         )  # fmt: skip
         run = _looked_through(Run(done.returncode, done.stdout, done.stderr))
         assert run.code == code, f"{arguments} left with {run.code}, not {code}: {run.err or run.out}"
@@ -180,16 +181,18 @@ class Installation:
         """Start the program and leave it running; killed at the end if it still runs."""
         self._started += 1
         outputs = self.folder / f"run-{self._started}"
-        program = Program(self._command(arguments), self.folder, self._environ(), outputs)
+        program = Program(self.command(arguments), self.folder, self.environ(), outputs)
         try:
             yield program
         finally:
             program.kill()
 
-    def _command(self, arguments: Sequence[str]) -> list[str]:
+    def command(self, arguments: Sequence[str]) -> list[str]:
+        """The program with these arguments, for `subprocess`."""
         return [sys.executable, "-m", "duly", *arguments]
 
-    def _environ(self) -> dict[str, str]:
+    def environ(self) -> dict[str, str]:
+        """The environment of every run."""
         return {**os.environ, **self.settings}
 
     # --- what goes in ----------------------------------------------------------------------------
@@ -197,6 +200,22 @@ class Installation:
     def take(self, rows: Iterable[Mapping[str, Any]]) -> Any:
         """Import rows; what `duly import` tells."""
         return self.told("import", "-", stdin="".join(json.dumps(row) + "\n" for row in rows))
+
+    # --- behind the program's back ---------------------------------------------------------------
+
+    def change(self, sql: str) -> None:
+        """Run a statement that both databases understand."""
+        if path := self._file():
+            with closing(sqlite3.connect(path, isolation_level=None, timeout=15)) as database:
+                database.execute(sql)
+            return
+        import psycopg  # noqa: PLC0415 - only where it is installed
+
+        with psycopg.connect(self.database, autocommit=True) as connection:
+            connection.execute(sql.encode())
+
+    def _file(self) -> Path | None:
+        return self.folder / "duly.db" if self.database.startswith("sqlite") else None
 
     # --- what came of it -------------------------------------------------------------------------
 

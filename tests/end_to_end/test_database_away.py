@@ -67,10 +67,10 @@ def test_it_waits_and_finishes(outage: Outage) -> None:
 
 def test_it_says_so_once(outage: Outage) -> None:
     """One line says that the database went away, and one that it is back and how long it was away."""
-    (away,) = outage.worked.events("database_away")
-    (back,) = outage.worked.events("database_back")
-    assert away["why"]
-    assert back["away_seconds"] >= AWAY_SECONDS / 2
+    away, back = outage.worked.events("database_away"), outage.worked.events("database_back")
+    assert (len(away), len(back)) == (1, 1), outage.worked.err
+    assert away[0]["why"]
+    assert back[0]["away_seconds"] >= AWAY_SECONDS / 2
 
 
 def test_outcomes_in_hand_are_not_lost(outage: Outage) -> None:

@@ -39,7 +39,7 @@ MAILS: Final = {
     "dropped": (1, "held", [("unknown", "connection")]),
     "silent": (1, "held", [("unknown", "timeout")]),
 }
-DEADLINE: Final = {"deadline": "PT5S"}
+SHORT: Final = "PT4S"
 
 
 class Met(NamedTuple):
@@ -56,18 +56,20 @@ class Met(NamedTuple):
 def met(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Met]:
     """One run that meets every fault."""
     folder = tmp_path_factory.mktemp("faults")
-    doubles = Receiver(slow_seconds=0.3), MailSink(slow_seconds=0.3)
-    with beside(doubles[0]) as receiver, beside(doubles[1]) as sink:
-        with settle_in(request.param, folder, sink.url) as duly:
-            duly.settings |= {
-                "DULY_ENDPOINTS__SHY__URL": receiver.url("lost", "no-promise"),
-                "DULY_ENDPOINTS__SHY__DEDUPLICATES": "false",
-                "DULY_ACCOUNTS__CLOSES__ON_DOUBT": "close",
-                "DULY_ACCOUNTS__RESENDS__ON_DOUBT": "resend",
-            }
-            duly.take(_rows(receiver))
-            tally = duly.told("up", "--until-idle")
-            yield Met(duly, duly.ledger(), receiver, sink, tally)
+    with (
+        beside(Receiver(slow_seconds=0.3)) as receiver,
+        beside(MailSink(slow_seconds=0.3)) as sink,
+        settle_in(request.param, folder, sink.url) as duly,
+    ):
+        duly.settings |= {
+            "DULY_ENDPOINTS__SHY__URL": receiver.url("lost", "no-promise"),
+            "DULY_ENDPOINTS__SHY__DEDUPLICATES": "false",
+            "DULY_ACCOUNTS__CLOSES__ON_DOUBT": "close",
+            "DULY_ACCOUNTS__RESENDS__ON_DOUBT": "resend",
+        }
+        duly.take(_rows(receiver))
+        tally = duly.told("up", "--until-idle")
+        yield Met(duly, duly.ledger(), receiver, sink, tally)
 
 
 def _rows(receiver: Receiver) -> list[dict[str, Any]]:
@@ -75,8 +77,8 @@ def _rows(receiver: Receiver) -> list[dict[str, Any]]:
     return [
         *(reminder(f"hook-{mood}", webhook=receiver.url(mood, "prvt-path")) for mood in WEBHOOKS),
         *(reminder(f"mail-{mood}", email=f"{mood}@prvt.example.com") for mood in MAILS),
-        reminder("nobody-listens", webhook=f"http://127.0.0.1:{_closed_port()}/prvt", **DEADLINE),
-        reminder("full", email="full@prvt.example.com", **DEADLINE),
+        reminder("nobody-listens", webhook=f"http://127.0.0.1:{_closed_port()}/prvt", deadline=SHORT),
+        reminder("full", email="full@prvt.example.com", deadline=SHORT),
         reminder("holds", webhook=shy),
         reminder("closes", webhook=shy) | {"account": "closes"},
         reminder("resends", webhook=shy) | {"account": "resends"},

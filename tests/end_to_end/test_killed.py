@@ -31,19 +31,22 @@ class Aftermath(NamedTuple):
 @pytest.fixture(scope="module", params=DIALECTS)
 def aftermath(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aftermath]:
     """A worker is killed several times while requests are under way, then one is left to finish."""
-    with beside(Receiver(slow_seconds=0.15)) as receiver, beside(MailSink(slow_seconds=0.15)) as sink:
-        with settle_in(request.param, tmp_path_factory.mktemp("killed"), sink.url) as duly:
-            duly.settings |= {
-                "DULY_LEASE_SECONDS": LEASE_SECONDS,
-                "DULY_PROVIDERS__HOOKS__CONCURRENCY": "6",
-                "DULY_PROVIDERS__MAIL__CONCURRENCY": "3",
-            }
-            duly.take(_rows(receiver))
-            duly.told("tick")
-            for _ in range(KILLS):
-                _kill_in_mid_flight(duly, receiver, sink)
-            duly.run("work", "--until-idle")
-            yield Aftermath(duly.ledger(), receiver, sink)
+    with (
+        beside(Receiver(slow_seconds=0.15)) as receiver,
+        beside(MailSink(slow_seconds=0.15)) as sink,
+        settle_in(request.param, tmp_path_factory.mktemp("killed"), sink.url) as duly,
+    ):
+        duly.settings |= {
+            "DULY_LEASE_SECONDS": LEASE_SECONDS,
+            "DULY_PROVIDERS__HOOKS__CONCURRENCY": "6",
+            "DULY_PROVIDERS__MAIL__CONCURRENCY": "3",
+        }
+        duly.take(_rows(receiver))
+        duly.told("tick")
+        for _ in range(KILLS):
+            _kill_in_mid_flight(duly, receiver, sink)
+        duly.run("work", "--until-idle")
+        yield Aftermath(duly.ledger(), receiver, sink)
 
 
 def _rows(receiver: Receiver) -> list[dict[str, object]]:
@@ -97,7 +100,7 @@ def test_every_request_has_its_attempt(aftermath: Aftermath) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_what_had_not_begun_goes_back(dialect: str, tmp_path: Path) -> None:
-    """Rows that a killed worker had claimed and not begun are ready again after the lease, with no doubt and no attempt."""
+    """What a killed worker had claimed and not begun is ready after the lease, without doubt and without an attempt."""
     with beside(Receiver(slow_seconds=9.0)) as receiver, settle_in(dialect, tmp_path) as duly:
         duly.settings |= {"DULY_LEASE_SECONDS": LEASE_SECONDS, "DULY_PROVIDERS__HOOKS__CONCURRENCY_PER_HOST": "2"}
         duly.take(reminder(f"r-{number}", webhook=receiver.url("slow")) for number in range(10))

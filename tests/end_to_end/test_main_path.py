@@ -6,6 +6,7 @@ One story is told per database, each step by the real program, and each test loo
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -14,7 +15,17 @@ import pytest
 from duly.testing.mail_sink import MailSink
 from duly.testing.receiver import Receiver
 from tests.end_to_end.doubles import beside
-from tests.end_to_end.installation import ACCOUNT, DIALECTS, Installation, Run, Shown, attempts, reminder, settle_in
+from tests.end_to_end.installation import (
+    ACCOUNT,
+    DIALECTS,
+    Installation,
+    Run,
+    Shown,
+    attempts,
+    reminder,
+    settle_in,
+    wait_until,
+)
 
 #: As a spreadsheet writes it: a byte order mark, semicolons, and a cell of two lines.
 CSV: Final = (
@@ -139,7 +150,9 @@ def test_the_ledger_says_sent_with_one_attempt(story: Story) -> None:
     sent = [one for one in story.ledger.values() if one["status"] == "sent"]
     assert len(sent) == 7
     assert all(attempts(one) == [("accepted", None)] for one in sent)
-    assert all(one["reason"] == "accepted" and one["payload_hash"] == one["attempts"][0]["payload_hash"] for one in sent)
+    assert all(
+        one["reason"] == "accepted" and one["payload_hash"] == one["attempts"][0]["payload_hash"] for one in sent
+    )
 
 
 def test_the_key_travels(story: Story) -> None:
@@ -231,16 +244,17 @@ def test_explain_tells_what_comes_next(story: Story) -> None:
 
 
 def test_up_ticks_and_works(duly: Installation, receiver: Receiver) -> None:
-    """`up --until-idle` sends what is due, and what comes due within its patience."""
-    rows = [reminder("now", webhook=receiver.url("ok")), reminder("soon", webhook=receiver.url("ok"), due_in=2.5)]
-    duly.take(rows)
-    duly.run("up", "--until-idle")
+    """`up` sends what is due, and what comes due while it runs."""
+    duly.take(reminder(key, webhook=receiver.url("ok", key), due_in=due) for key, due in (("now", -1.0), ("soon", 3.0)))
+    with duly.running("up") as up:
+        wait_until(lambda: receiver.count("ok", "now"), "what is due is sent")
+        wait_until(lambda: receiver.count("ok", "soon"), "what comes due is sent")
+        assert up.end(signal.SIGTERM).code == 0
     assert {key: one["status"] for key, one in duly.ledger().items()} == {"now": "sent", "soon": "sent"}
-    assert receiver.requests == 2
 
 
 def test_a_rejected_row_is_set_aside_with_its_reason(duly: Installation, receiver: Receiver) -> None:
-    """Bad rows stop nothing: they go to FILE.rejected.jsonl, which only its owner may read, with line, field, reason."""
+    """Bad rows stop nothing: they go to FILE.rejected.jsonl with line, field and reason, for its owner's eyes only."""
     good = reminder("good", webhook=receiver.url("ok"))
     rows = [good | {"template": "vist"}, good, reminder("bad-address", email="nobody"), good | {"notify_at": DUE}]
     (duly.folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "{nonsense\n")

@@ -78,7 +78,7 @@ def test_a_second_signal_leaves_at_once(duly_on_sqlite: Installation, receiver: 
     duly_on_sqlite.take([reminder("r", webhook=receiver.url("silent"))])
     with duly_on_sqlite.running("up") as up:
         wait_until(lambda: receiver.requests, "the request")
-        up.signal(signal.SIGINT)
+        up.ask(signal.SIGINT)
         wait_until(lambda: "worker_draining" in up.said, "draining")
         assert up.end(signal.SIGINT, seconds=5).code == 130
     assert duly_on_sqlite.states() == {"sending": 1}

@@ -31,18 +31,18 @@ class Refused(NamedTuple):
 @pytest.fixture(scope="module", params=DIALECTS)
 def refused(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Refused]:
     """The receiver knows one secret, and the configuration at first another."""
-    with beside(Receiver(secrets=[SECRET])) as receiver:
-        with settle_in(request.param, tmp_path_factory.mktemp("secret")) as duly:
-            duly.settings["HOOK_SECRET"] = MISTYPED
-            duly.take(reminder(f"r-{number}", webhook=receiver.url("ok")) for number in range(ROWS))
-            duly.told("tick")
-            started = time.monotonic()
-            duly.run("work", "--until-idle")
-            seconds, requests, before = time.monotonic() - started, receiver.requests, duly.ledger()
-            circuits = [budget["reason"] for budget in duly.told("status")["budgets"] if budget["circuit"]]
-            duly.settings["HOOK_SECRET"] = SECRET
-            duly.run("work", "--until-idle")
-            yield Refused(seconds, requests, before, duly.ledger(), receiver, circuits)
+    folder = tmp_path_factory.mktemp("secret")
+    with beside(Receiver(secrets=[SECRET])) as receiver, settle_in(request.param, folder) as duly:
+        duly.settings["HOOK_SECRET"] = MISTYPED
+        duly.take(reminder(f"r-{number}", webhook=receiver.url("ok")) for number in range(ROWS))
+        duly.told("tick")
+        started = time.monotonic()
+        duly.run("work", "--until-idle")
+        seconds, requests, before = time.monotonic() - started, receiver.requests, duly.ledger()
+        circuits = [budget["reason"] for budget in duly.told("status")["budgets"] if budget["circuit"]]
+        duly.settings["HOOK_SECRET"] = SECRET
+        duly.run("work", "--until-idle")
+        yield Refused(seconds, requests, before, duly.ledger(), receiver, circuits)
 
 
 def test_all_wait_and_none_is_lost(refused: Refused) -> None:

@@ -16,10 +16,12 @@ from typing import Any, Final, cast
 from duly.content import Template, TemplateSet
 from duly.core import keys
 from duly.core.limits import Limits
-from duly.core.model import Channel, NewReminder
+from duly.core.model import Channel, NewReminder, OnDoubt
 from duly.flows.claim import Cursors, claim
 from duly.flows.deliver import Route, send_some, settle_some
+from duly.flows.reconcile import reconcile
 from duly.flows.tick import tick
+from duly.flows.upkeep import keep_up
 from duly.ports import Batch, Clock, HttpRequest, Provider, Store
 from duly.providers.standard_webhooks import parse_secret
 from duly.providers.webhook import WebhookProvider
@@ -66,6 +68,17 @@ class ClaimsNow:
         if batch is None:
             await self._clock.sleep(max_wait)
         return batch
+
+
+class Chosen:
+    """ports.Policies where every account has chosen the same."""
+
+    def __init__(self, policy: OnDoubt) -> None:
+        self._policy = policy
+
+    def on_doubt(self, account: str) -> OnDoubt:  # noqa: ARG002 - the port's signature
+        """See Policies.on_doubt."""
+        return self._policy
 
 
 class Scene:
@@ -125,6 +138,16 @@ class Scene:
         self.send()
         self.settle()
 
+    def reconcile(self, policy: OnDoubt = OnDoubt.HOLD, jitter: float = 0.5) -> Counter[str]:
+        """One round of reconcile, where every account has chosen this policy."""
+        hooks = self.route.provider
+        limits, dice = {HOOKS: self.route.limits}, SimulatedDice(jitter)
+        return drive(reconcile(self.store, {HOOKS: hooks}, limits, Chosen(policy), dice, "reconciler"))
+
+    def keep_up(self) -> Counter[str]:
+        """One round of upkeep."""
+        return drive(keep_up(self.store, "upkeeper"))
+
     def change(self, statement: str) -> None:
         """What some other program does to the ledger meanwhile."""
         with raw(self.path) as database:
@@ -160,7 +183,7 @@ class Scene:
 
     def requests(self) -> Sequence[HttpRequest]:
         """The requests that left, in order."""
-        return [request for request in self.transport.left if isinstance(request, HttpRequest)]
+        return [request.content for request in self.transport.left if isinstance(request.content, HttpRequest)]
 
     def broken_invariants(self) -> list[str]:
         """Invariants of the ledger that do not hold."""

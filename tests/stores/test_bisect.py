@@ -67,6 +67,16 @@ def test_a_row_that_cannot_be_scrubbed_is_refused() -> None:
         asyncio.run(write_all(range(8), table.write, scrub))
 
 
+def test_an_empty_batch_that_is_refused_is_told() -> None:
+    """Where there is no row to blame, the refusal is the caller's."""
+
+    async def write(rows: Sequence[int]) -> int:
+        raise DataRefused(f"refused with {len(rows)} rows")
+
+    with pytest.raises(DataRefused):
+        asyncio.run(write_all([], write, scrub))
+
+
 def test_a_lost_connection_is_no_rows_fault() -> None:
     """An error that no row has caused ends the attempt at once."""
     asked = 0

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from duly.core.model import Begun, Claimed, Outcome, Scheduled, Signal, SignalKind
+from duly.core.model import Begun, Channel, Claimed, Outcome, Scheduled, Signal, SignalKind
 from duly.core.schedule import fire
 from duly.core.states import State
 from duly.ports import Cancelled, ClaimOrder
@@ -133,6 +133,37 @@ def test_a_cancel_waits_for_a_claim(race: Run) -> None:
             cancel = await arena.waits(arena.store.cancel("somebody", "late", reminder=reminder, delivery=None))
         assert (await cancel).cancelled == 1
         assert await arena.scene.state(delivery) == State.CANCELLED
+
+    race(act)
+
+
+def test_a_claim_takes_no_more_than_the_budget_shows(race: Run) -> None:
+    """Of a provider with one endpoint, a claim leaves ready what begin would only put off."""
+
+    async def act(arena: Race) -> None:
+        await arena.scene.ready(*(f"r{i}" for i in range(30)), channels=(Channel.EMAIL,))
+        order = ORDER._replace(provider="mail")
+        rows = (await arena.store.claim(order._replace(limit=8))).rows
+        begun = await arena.store.begin("mail", "w1", [start(row, rate=10.0) for row in rows])
+        assert len(begun.numbers) == 8
+        assert 2 <= len((await arena.store.claim(order)).rows) <= 10
+        await arena.ledger.pass_time(0.5)
+        assert 5 <= len((await arena.store.claim(order)).rows) <= 10
+
+    race(act)
+
+
+def test_a_claim_behind_a_closed_door_takes_all(race: Run) -> None:
+    """Behind a closed door rows are claimed all the same, so that they are told until when they wait."""
+
+    async def act(arena: Race) -> None:
+        await arena.scene.ready(*(f"r{i}" for i in range(30)), channels=(Channel.EMAIL,))
+        order = ORDER._replace(provider="mail")
+        rows = (await arena.store.claim(order._replace(limit=1))).rows
+        await arena.store.begin("mail", "w1", [start(row, rate=1.0) for row in rows])
+        shut = Signal(rows[0].endpoint, SignalKind.BLOCK, "retry_after", 30.0)
+        await arena.store.settle("mail", [], [shut])
+        assert len((await arena.store.claim(order)).rows) == 29
 
     race(act)
 
@@ -294,7 +325,7 @@ def test_signals_and_begins_take_budgets_in_one_order(race: Run) -> None:
         row = await arena.scene.leased("r")
         said = [Signal(row.endpoint, SignalKind.BLOCK, "retry_after", 30.0)]
         async with arena.held() as tx:
-            await settling._signal(tx, claims.Endpoints(), HOOKS, said)
+            await settling._signal(tx, HOOKS, said)
             await tx.rows("clock")
             begin = await arena.waits(arena.store.begin(HOOKS, "w1", [start(row, rate=5.0)]))
         begun = await begin

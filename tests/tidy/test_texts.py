@@ -74,6 +74,12 @@ def test_every_link_leads_somewhere(page: str) -> None:
     assert [link for link in links if not _leads_somewhere(page, link)] == []
 
 
+def test_the_index_leads_to_every_page() -> None:
+    """No page of the documentation is left out of docs/index.md."""
+    linked = {f"docs/{link}" for link in LINK.findall(PAGES["docs/index.md"])}
+    assert {page for page in PAGES if page.startswith("docs/")} - linked <= {"docs/index.md"}
+
+
 def _leads_somewhere(page: str, link: str) -> bool:
     name, _, heading = link.partition("#")
     target = (ROOT / page).parent / name if name else ROOT / page

@@ -104,7 +104,11 @@ def build() -> typer.Typer:
 
 def main() -> None:
     """The entry point of `duly`. Leaves with an exit code."""
+    output.reopen()
     try:
         build()(prog_name="duly")
     except KeyboardInterrupt:
         sys.exit(130)
+    except OSError as error:  # the help's text, which Typer writes, could not be written
+        output.complain(f"standard output cannot be written: {error.strerror}")
+        sys.exit(1)

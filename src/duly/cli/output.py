@@ -6,12 +6,25 @@ data cannot move the cursor, and a character that the stream cannot take is writ
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
-__all__ = ["columns", "complain", "plain", "progress", "soften", "write_json", "write_text"]
+from duly.errors import InputError
+
+__all__ = ["columns", "complain", "plain", "progress", "reopen", "soften", "write_json", "write_text"]
+
+
+def reopen() -> None:
+    """Let what goes to a stream that was closed before we started (as some supervisors do) go nowhere."""
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - as long as the program
 
 
 def soften() -> None:
@@ -31,9 +44,23 @@ def write_json(document: Any) -> None:
 
 
 def write_text(text: str) -> None:
-    """Write one text to stdout, at once: a closed pipe shows here and not at the end."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    """Write one text to stdout, at once: a closed pipe shows here and not at the end.
+
+    Raises InputError if it cannot be written, and BrokenPipeError if nobody reads any more.
+    """
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _forget_stdout()
+        raise InputError(f"standard output cannot be written: {error.strerror}") from None
+
+
+def _forget_stdout() -> None:
+    """What is still in its buffer would fail once more when the program ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(text: str) -> None:

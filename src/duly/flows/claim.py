@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from duly.core.model import Claimed, Lane
-from duly.ports import Batch, ClaimOrder, Clock, Store
+from duly.errors import StoreUnavailable
+from duly.ports import Batch, Claim, ClaimOrder, Clock, Store
 
 __all__ = ["Cursors", "claim"]
 
@@ -40,7 +41,12 @@ async def claim(
     rows: list[Claimed] = []
     for lane in cursors.lanes(asked_at):
         order = ClaimOrder(provider, lane, limit - len(rows), cursors.after.get(lane, 0), worker, lease_seconds)
-        claimed = await store.claim(order)
+        try:
+            claimed = await _claim_lane(store, order)
+        except StoreUnavailable:
+            if not rows:
+                raise
+            break  # what is leased by now is worked on, and not left to its lease
         cursors.after[lane] = claimed.next_account
         if not claimed.rows:
             cursors.empty_at[lane] = asked_at
@@ -48,3 +54,11 @@ async def claim(
         if len(rows) >= limit:
             break
     return Batch(asked_at, claimed.now, rows) if rows else None
+
+
+async def _claim_lane(store: Store, order: ClaimOrder) -> Claim:
+    """One lane's rows. Where nothing is ready behind the cursor, it starts over from the first account."""
+    claimed = await store.claim(order)
+    if claimed.rows or not order.after_account:
+        return claimed
+    return await store.claim(order._replace(after_account=0))

@@ -13,15 +13,27 @@ there are too many of them they go back to wait, so that one slow receiver does 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from itertools import islice, takewhile
+from typing import Final, NamedTuple, TypeVar
 
 from duly.core import keys
 from duly.core.admit import Go, Stop, admit
 from duly.core.limits import LEASE_MARGIN_SECONDS, Limits
-from duly.core.model import Attempt, Claimed, Decision, Frozen, Settlement, Signal, SignalKind, Start
+from duly.core.model import (
+    Attempt,
+    Claimed,
+    Decision,
+    Frozen,
+    Outcome,
+    Result,
+    Settlement,
+    Signal,
+    SignalKind,
+    Start,
+)
 from duly.core.settle import settle, signal
 from duly.core.states import State
 from duly.errors import StoreUnavailable, Unrenderable
@@ -40,8 +52,10 @@ from duly.ports import (
 
 __all__ = ["Flight", "Lease", "Route", "give_back", "send_some", "settle_some"]
 
+T = TypeVar("T")
 BATCH_ROWS_MAX: Final = 500
 HELD_BACK_ROWS_MAX: Final = 1_000
+HELD_BACK_ROWS_FULL: Final = 750  # from here on a claim may not be worth while, so some are put off
 NO_SEAT_WAIT_SECONDS: Final = 0.01
 NO_SEAT_LOOK_SECONDS: Final = 0.001
 
@@ -80,7 +94,11 @@ class Flight(NamedTuple):
 
 @dataclass(slots=True)
 class Route:
-    """Everything that the deliveries of one provider need, and what is under way on it."""
+    """Everything that the deliveries of one provider need, and what is under way on it.
+
+    A row passes through `held_back` (leased), `seated` (a slot is taken, nothing was sent), `flights` (sent,
+    the slot still taken) and, once its answer has come, `landed`.
+    """
 
     provider: Provider
     transport: Transport
@@ -94,16 +112,17 @@ class Route:
     limits: Limits
     tally: Counter[str]
     held_back: deque[Lease] = field(default_factory=deque)
+    seated: dict[bytes, Lease] = field(default_factory=dict)
     flights: dict[int, Flight] = field(default_factory=dict)
+    landed: list[Completion] = field(default_factory=list)
     last_token: int = 0
-    in_hand: bool = False
     crowded: bool = False  # slots are free, but not for the hosts of the rows that are held back
     freed: bool = False  # a slot was freed since a seat was last looked for
 
     @property
     def idle(self) -> bool:
         """Whether nothing is under way here."""
-        return not self.in_hand and not self.flights and not self.held_back
+        return not self.held_back and not self.seated and not self.flights
 
     def trust_seconds(self) -> float:
         """For how long after asking for a claim a request may still start."""
@@ -119,30 +138,34 @@ async def send_some(route: Route, max_wait: float) -> int:
     if not room:
         return 0
     await _take_more(route, room, max_wait)
-    seated = _seat(route)
-    if not seated:
+    _seat(route)
+    if not route.seated:
         await _wait_for_a_seat(route)
         return 0
-    route.in_hand = True
     try:
-        ready, stopped = _prepare(route, seated)
-        await _stop(route, stopped)
-        return await _begin(route, ready)
-    finally:
-        route.in_hand = False
+        started = await _send_seated(route)
+    except Exception:  # but not at a crash: what that leaves behind is the ledger's to find
+        await _unseat(route)
+        raise
+    await _unseat(route)
+    return started
 
 
 async def give_back(route: Route, leases: Iterable[Lease]) -> None:
     """Return leased rows of which nothing was sent."""
-    pairs = [(lease.row.id, lease.row.fence) for lease in leases]
-    for start in range(0, len(pairs), BATCH_ROWS_MAX):
-        await route.store.abandon(route.worker, pairs[start : start + BATCH_ROWS_MAX])
+    for part in _parts([(lease.row.id, lease.row.fence) for lease in leases]):
+        await route.store.abandon(route.worker, part)
+
+
+def _parts(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    """As many rows as one call of the store takes."""
+    return (rows[start : start + BATCH_ROWS_MAX] for start in range(0, len(rows), BATCH_ROWS_MAX))
 
 
 async def _take_more(route: Route, room: int, max_wait: float) -> None:
     """Claim ahead of the free slots, beyond what is held back for want of one."""
     await _drop_stale(route)
-    await _put_off_busy(route)
+    await _put_off_busy(route, room)
     limit = _worth_claiming(route, room)
     batch = await route.claims.take(limit, 0.0 if route.held_back else max_wait) if limit else None
     if batch is not None:
@@ -151,7 +174,7 @@ async def _take_more(route: Route, room: int, max_wait: float) -> None:
 
 
 def _worth_claiming(route: Route, room: int) -> int:
-    """How many rows to claim: up to one full load held back, more where their hosts are full, and never a few.
+    """How many rows to claim: one full load ahead, more while those held back find no slot, and never a few.
 
     A claim costs much the same whether it brings five rows or five hundred.
     """
@@ -168,33 +191,35 @@ def _leases(batch: Batch) -> Iterable[Lease]:
 async def _drop_stale(route: Route) -> None:
     """Give back held-back rows whose lease can no longer be trusted. The oldest stand first."""
     oldest = route.clock.reading() - route.trust_seconds()
-    stale: list[Lease] = []
-    while route.held_back and route.held_back[0].asked_at <= oldest:
-        stale.append(route.held_back.popleft())
-    if stale:
-        await give_back(route, stale)
+    stale = list(takewhile(lambda lease: lease.asked_at <= oldest, route.held_back))
+    await give_back(route, stale)
+    _forget(route, stale)
 
 
-async def _put_off_busy(route: Route) -> None:
+async def _put_off_busy(route: Route, room: int) -> None:
     """Full of rows that wait for a slot of their host: let some wait in the ledger, and others come forward."""
     reading, patience = route.clock.reading(), route.limits.busy_endpoint_seconds
-    if len(route.held_back) < HELD_BACK_ROWS_MAX or reading - route.held_back[0].asked_at < patience:
+    if not route.crowded or _worth_claiming(route, room) or reading - route.held_back[0].asked_at < patience:
         return
-    rows = [route.held_back.popleft() for _ in range(BATCH_ROWS_MAX)]
+    rows = list(islice(route.held_back, BATCH_ROWS_MAX))
     moment = rows[-1].database_time(reading) + timedelta(seconds=patience)
     await _stop(route, [(lease, Stop(State.WAITING, "endpoint_busy", moment)) for lease in rows])
+    _forget(route, rows)
 
 
-def _seat(route: Route) -> list[Lease]:
+def _forget(route: Route, oldest: Sequence[Lease]) -> None:
+    """Take the oldest held-back rows out, once the ledger knows where they went."""
+    for _ in oldest:
+        route.held_back.popleft()
+
+
+def _seat(route: Route) -> None:
     """Reserve slots for held-back rows, in order; those without one stay held back."""
-    rows = list(route.held_back)[: BATCH_ROWS_MAX * 2]
+    rows = [route.held_back.popleft() for _ in range(min(len(route.held_back), HELD_BACK_ROWS_MAX))]
     seats = route.transport.reserve([_destination(lease.row) for lease in rows])
-    rest = list(route.held_back)[len(rows) :]
-    route.held_back.clear()
-    route.held_back.extend(lease for lease, seat in zip(rows, seats, strict=True) if not seat)
-    route.held_back.extend(rest)
+    route.seated = {lease.row.id: lease for lease, seat in zip(rows, seats, strict=True) if seat}
+    route.held_back.extendleft(lease for lease, seat in zip(reversed(rows), reversed(seats), strict=True) if not seat)
     route.crowded, route.freed = bool(route.held_back) and route.transport.room() > 0, False
-    return [lease for lease, seat in zip(rows, seats, strict=True) if seat]
 
 
 async def _wait_for_a_seat(route: Route) -> None:
@@ -220,18 +245,38 @@ def _bytes_that_bind(row: Claimed) -> Frozen | None:
     return frozen if same else None
 
 
-def _prepare(route: Route, seated: Sequence[Lease]) -> tuple[list[Ready], list[tuple[Lease, Stop]]]:
+async def _send_seated(route: Route) -> int:
+    """Send what admission lets pass. Whatever still has a seat afterwards was not sent."""
+    ready, stopped = _prepare(route)
+    await _stop(route, stopped)
+    _free(route, [lease.row.id for lease, _ in stopped])
+    return sum([await _begin(route, part) for part in _parts(ready)])
+
+
+def _free(route: Route, deliveries: Iterable[bytes]) -> None:
+    """Free the slots of seated rows."""
+    leases = [route.seated.pop(delivery) for delivery in deliveries]
+    route.transport.release([_destination(lease.row) for lease in leases])
+
+
+async def _unseat(route: Route) -> None:
+    """Free the slots of rows that were not sent, and give the rows back."""
+    leases = list(route.seated.values())
+    _free(route, list(route.seated))
+    await give_back(route, leases)
+
+
+def _prepare(route: Route) -> tuple[list[Ready], list[tuple[Lease, Stop]]]:
     """Admit and render: rows with their bytes, and rows that go elsewhere with the reason."""
     reading = route.clock.reading()
     ready: list[Ready] = []
     stopped: list[tuple[Lease, Stop]] = []
-    for lease in seated:
+    for lease in route.seated.values():
         verdict = _admit_and_freeze(route, lease, reading)
         if isinstance(verdict, Ready):
             ready.append(verdict)
         else:
             stopped.append((lease, verdict))
-    route.transport.release([_destination(lease.row) for lease, _ in stopped])
     return ready, stopped
 
 
@@ -246,13 +291,15 @@ def _admit_and_freeze(route: Route, lease: Lease, reading: float) -> Ready | Sto
         frozen = _bytes_that_bind(row) or route.provider.freeze(row, route.templates.render(row), now)
     except Unrenderable as error:
         return Stop(State.REJECTED, f"cannot_be_rendered: {error}")
+    except Exception as error:  # noqa: BLE001 - a bug of an adapter must not cost other rows their turn
+        again_at = now + timedelta(seconds=route.limits.pause_look_seconds)
+        return Stop(State.WAITING, f"adapter_failed: {type(error).__name__}", again_at)
     return Ready(lease, frozen, verdict.good_until)
 
 
 async def _stop(route: Route, stopped: Sequence[tuple[Lease, Stop]]) -> None:
-    """Record what admission decided about rows that are not sent now."""
-    for start in range(0, len(stopped), BATCH_ROWS_MAX):
-        part = stopped[start : start + BATCH_ROWS_MAX]
+    """Record what was decided about rows that are not sent now."""
+    for part in _parts(stopped):
         decisions = [
             Decision(lease.row.id, lease.row.fence, State.LEASED, stop.state, stop.reason, stop.next_at, stop.closed)
             for lease, stop in part
@@ -263,18 +310,17 @@ async def _stop(route: Route, stopped: Sequence[tuple[Lease, Stop]]) -> None:
 
 async def _begin(route: Route, ready: Sequence[Ready]) -> int:
     """Write the attempts, then hand over the requests of those that began."""
-    if not ready:
-        return 0
     try:
         begun = await route.store.begin(route.provider.name, route.worker, [_start(route, item) for item in ready])
     except StoreUnavailable:
-        await _unseat(route, ready)
-        raise
+        return 0  # whether they began, nobody knows: so nothing is sent, and all are given back
     fly = [item for item in ready if item.lease.row.id in begun.numbers]
-    await route.transport.start([_fly(route, item, begun.numbers[item.lease.row.id]) for item in fly])
-    stay = [item for item in ready if item.lease.row.id not in begun.numbers]
-    route.tally["duplicates_suppressed"] += len(stay) - len(begun.put_off)
-    await _unseat(route, stay, put_off=begun.put_off.keys())
+    requests = [_request(route, item, begun.numbers[item.lease.row.id]) for item in fly]
+    for item, request in zip(fly, requests, strict=True):
+        _take_off(route, item, begun.numbers[item.lease.row.id], request.token)
+    await route.transport.start(requests)
+    _free(route, begun.put_off)
+    route.tally["duplicates_suppressed"] += len(ready) - len(fly) - len(begun.put_off)
     return len(fly)
 
 
@@ -284,23 +330,19 @@ def _start(route: Route, item: Ready) -> Start:
     return Start(row.id, row.fence, row.revisions, item.good_until, row.endpoint, rate, item.frozen)
 
 
-def _fly(route: Route, item: Ready, number: int) -> Request:
-    """Register the flight before its request leaves."""
+def _request(route: Route, item: Ready, number: int) -> Request:
+    """The request of one attempt, under a token of its own."""
     route.last_token += 1
     lease = item.lease
-    route.flights[route.last_token] = Flight(lease, number, _destination(lease.row))
     now = lease.database_time(route.clock.reading())
     content = route.provider.request(item.frozen, Attempt(keys.show(lease.row.id), number, now))
     return Request(route.last_token, content, lease.reading_at(item.good_until))
 
 
-async def _unseat(route: Route, items: Sequence[Ready], put_off: Iterable[bytes] = ()) -> None:
-    """Free the slots of rows that did not begin, and give back those that the budget did not put off."""
-    if not items:
-        return
-    route.transport.release([_destination(item.lease.row) for item in items])
-    settled = set(put_off)
-    await give_back(route, [item.lease for item in items if item.lease.row.id not in settled])
+def _take_off(route: Route, item: Ready, number: int, token: int) -> None:
+    """From its seat into the air; the slot stays taken."""
+    lease = route.seated.pop(item.lease.row.id)
+    route.flights[token] = Flight(lease, number, _destination(lease.row))
 
 
 # --- settle --------------------------------------------------------------------------------------
@@ -308,17 +350,16 @@ async def _unseat(route: Route, items: Sequence[Ready], put_off: Iterable[bytes]
 
 async def settle_some(route: Route, max_wait: float) -> int:
     """Record the answers that have come, in one commit; returns how many. Waits `max_wait` for the first."""
-    completions = await route.transport.completed(BATCH_ROWS_MAX, max_wait)
-    if not completions:
+    if not route.landed:  # else the store refused them the last time
+        route.landed = await route.transport.completed(BATCH_ROWS_MAX, max_wait)
+    if not route.landed:
         return 0
-    landed = [(route.flights[completion.token], completion) for completion in completions]
-    decided = [_settlement(route, flight, completion) for flight, completion in landed]
+    decided = [_settlement(route, route.flights[completion.token], completion) for completion in route.landed]
     rows = [row for row, _ in decided]
     settled = await route.store.settle(route.provider.name, rows, _signals(said for _, said in decided))
-    for completion in completions:
-        del route.flights[completion.token]
-    route.transport.release([flight.destination for flight, _ in landed])
-    route.freed = True
+    flights = [route.flights.pop(completion.token) for completion in route.landed]
+    route.transport.release([flight.destination for flight in flights])
+    route.landed, route.freed = [], True
     route.tally.update(_word(row) for row in rows if row.id in settled.moved)
     return len(rows)
 
@@ -326,12 +367,20 @@ async def settle_some(route: Route, max_wait: float) -> int:
 def _settlement(route: Route, flight: Flight, completion: Completion) -> tuple[Settlement, Signal | None]:
     row = flight.lease.row
     now = flight.lease.database_time(completion.finished)
-    result = route.provider.classify(completion.answer, now)
+    result = _result(route, completion, now)
     then = settle(row, flight.number, result, now, route.dice.roll(), route.limits)
     settlement = Settlement(
         row.id, row.fence, flight.number, now, result, then.state, then.reason, then.next_at, then.closed, then.spared
     )
     return settlement, signal(row, result, route.limits)
+
+
+def _result(route: Route, completion: Completion, now: datetime) -> Result:
+    """What the answer proves. An adapter that fails over it has proved nothing, and costs no other row its outcome."""
+    try:
+        return route.provider.classify(completion.answer, now)
+    except Exception as error:  # noqa: BLE001 - see above
+        return Result(Outcome.UNKNOWN, detail=f"the answer could not be classified ({type(error).__name__})")
 
 
 def _signals(said: Iterable[Signal | None]) -> list[Signal]:

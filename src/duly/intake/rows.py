@@ -73,7 +73,9 @@ def read(source: str | os.PathLike[str] | BinaryIO, form: str | None = None) -> 
 
 
 def open_rows(name: str, form: str | None = None) -> Rows:
-    """As `read`, of a file named on the command line: `-` is standard input."""
+    """As `read`, of a file named on the command line: `-` is standard input. Raises InputError."""
+    if name == "-" and sys.stdin is None:
+        raise InputError("standard input is closed; pipe the rows in, or name a file")
     return read(sys.stdin.buffer if name == "-" else name, form)
 
 

@@ -109,11 +109,10 @@ async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIte
 
 async def _open(config: Config) -> Any:
     """Adapters are imported only where they are used: a driver that is not installed is not needed."""
-    if config.database.dialect == "sqlite":
+    if config.database.path is not None:
         from duly.stores.sqlite import SqliteStore
 
-        assert config.database.path is not None, "an SQLite database has a path"
-        return await SqliteStore.open(str(config.database.path))
+        return await SqliteStore.open(config.database.path)
     try:
         from duly.stores.postgres import PostgresStore
     except ImportError:

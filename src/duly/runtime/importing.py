@@ -75,9 +75,11 @@ async def import_rows(
     batch = await asyncio.to_thread(_check, intake, rows)
     while batch.read:
         writing = asyncio.ensure_future(_write(store, outage, batch))
-        following = await asyncio.to_thread(_check, intake, rows)
-        _record(report, batch, await writing, rejects)
-        progress(report)
+        try:
+            following = await asyncio.to_thread(_check, intake, rows)
+        finally:  # also where the rest cannot be read: what was read is written and told
+            _record(report, batch, await writing, rejects)
+            progress(report)
         batch = following
     return report
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar, cast
 
-from duly.core.model import Decision, Settlement, Signal
+from duly.core.model import Begun, Decision, Settlement, Signal, Start
 from duly.errors import DulyError, StoreUnavailable
 from duly.ports import Clock, Dice, Settled, Store
 from duly.runtime.telemetry import Telemetry
@@ -24,27 +24,29 @@ PAUSE_MAX_SECONDS: Final = 5.0
 
 
 class Outage:
-    """Knows whether the database is away, and how long to wait before it is asked again."""
+    """Knows whether the database is away, and how long to wait before it is asked again.
+
+    A pause is half as long to as long as the database has been away so far, however many loops ask.
+    """
 
     def __init__(self, clock: Clock, dice: Dice, telemetry: Telemetry) -> None:
         self._clock, self._dice, self._telemetry = clock, dice, telemetry
         self._since: float | None = None
-        self._pause = PAUSE_FIRST_SECONDS
 
     async def wait(self, error: DulyError) -> None:
         """Note that the database did not answer, and pause."""
+        reading = self._clock.reading()
         if self._since is None:
-            self._since = self._clock.reading()
+            self._since = reading
             self._telemetry.database_away(str(error))
-        pause = self._pause * (0.5 + self._dice.roll() / 2)
-        self._pause = min(self._pause * 2, PAUSE_MAX_SECONDS)
-        await self._clock.sleep(pause)
+        longest = min(max(reading - self._since, PAUSE_FIRST_SECONDS), PAUSE_MAX_SECONDS)
+        await self._clock.sleep(longest * (0.5 + self._dice.roll() / 2))
 
     def over(self) -> None:
         """Note that the database answered."""
         if self._since is not None:
             self._telemetry.database_back(self._clock.reading() - self._since)
-            self._since, self._pause = None, PAUSE_FIRST_SECONDS
+            self._since = None
 
     async def until_done(self, call: Callable[[], Awaitable[T]]) -> T:
         """Repeat a repeatable call until the database has answered it."""
@@ -66,6 +68,14 @@ class PatientStore:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._store, name)
+
+    async def begin(self, provider: str, worker: str, rows: Sequence[Start]) -> Begun:
+        """See Store.begin. It may not be repeated: the pause comes here, and the caller gives the rows back."""
+        try:
+            return await self._store.begin(provider, worker, rows)
+        except StoreUnavailable as error:
+            await self._outage.wait(error)
+            raise
 
     async def settle(self, provider: str, rows: Sequence[Settlement], signals: Sequence[Signal]) -> Settled:
         """See Store.settle."""

@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Coroutine
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
 import orjson
@@ -59,7 +58,7 @@ def run_workers(processes: int, config_path: Path | None, idle_after: float | No
     return {**tally, "seconds": round(time.monotonic() - started, 3)}
 
 
-def _pass_on(children: list[subprocess.Popen[bytes]], number: int, _: FrameType | None = None) -> None:
+def _pass_on(children: list[subprocess.Popen[bytes]], number: int) -> None:
     for child in children:
         if child.poll() is None:
             child.send_signal(number)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -22,7 +23,7 @@ from duly.flows.deliver import Lease, Route, give_back, send_some, settle_some
 from duly.flows.reconcile import reconcile
 from duly.flows.tick import tick
 from duly.flows.upkeep import UPKEEP_BATCH_ROWS, keep_up
-from duly.ports import Clock, Dice, Policies, Provider, Store, Templates, Transport
+from duly.ports import Batch, Clock, Dice, Policies, Provider, Store, Templates, Transport
 from duly.runtime.ahead import ClaimAhead
 from duly.runtime.outage import Outage, patient
 from duly.runtime.telemetry import Telemetry
@@ -44,6 +45,7 @@ TALLY_WORDS: Final = (
     "duplicates_suppressed",
 )
 LOOK_SECONDS: Final = 0.2
+LOOK_AGAIN_SECONDS: Final = 0.05
 TICK_SECONDS: Final = 1.0
 WAIT_FOR_WORK_SECONDS: Final = 0.25
 FAILED_LOOP_PAUSE_SECONDS: Final = 1.0
@@ -91,11 +93,9 @@ class Worker:
         """Work until stopped or, with `idle_after`, until no step is due within so many seconds."""
         self._telemetry.started([route.provider.name for route in self._routes])
         await self._outage.until_done(lambda: self._plant.store.probe_circuits(list(self._plant.providers)))
-        senders, others = self._senders(), self._others()
-        if idle_after is not None:
-            others.append(asyncio.ensure_future(self._leave_when_idle(idle_after)))
+        ending, others = self._ending(), self._others(idle_after)
         await self._stopping.wait()
-        await self._drain(senders)
+        await self._drain(ending)
         await _cancel(others)
         self._telemetry.stopped(self.counts())
         return self.counts()
@@ -106,13 +106,17 @@ class Worker:
 
     # --- the loops -------------------------------------------------------------------------------
 
-    def _senders(self) -> list[asyncio.Task[None]]:
-        return [
+    def _ending(self) -> list[asyncio.Task[None]]:
+        """Loops that end by themselves at a stop: what they have claimed, they see through."""
+        senders = [
             self._loop(f"send {route.provider.name}", partial(send_some, route, WAIT_FOR_WORK_SECONDS))
             for route in self._routes
         ]
+        upkeep = self._loop("upkeep", self._keep_up, pause=LOOK_SECONDS)
+        return [*senders, upkeep, self._loop("reconcile", self._reconcile, pause=LOOK_SECONDS)]
 
-    def _others(self) -> list[asyncio.Task[None]]:
+    def _others(self, idle_after: float | None) -> list[asyncio.Task[None]]:
+        """Loops that are cut when all is recorded, whatever they are doing."""
         loops = [
             self._loop(
                 f"settle {route.provider.name}",
@@ -121,10 +125,10 @@ class Worker:
             )
             for route in self._routes
         ]
-        loops.append(self._loop("upkeep", self._keep_up, pause=LOOK_SECONDS))
-        loops.append(self._loop("reconcile", self._reconcile, pause=LOOK_SECONDS))
         if self._ticks:
             loops.append(self._loop("tick", self._tick, pause=TICK_SECONDS))
+        if idle_after is not None:
+            loops.append(self._loop("idle", partial(self._stop_when_idle, idle_after)))
         return loops
 
     def _loop(
@@ -141,7 +145,8 @@ class Worker:
             while outlives_stop or not self._stopping.is_set():
                 try:
                     found = await step()
-                    self._outage.over()
+                    if pause:  # sending and settling may have had nothing to ask the database
+                        self._outage.over()
                 except (StoreUnavailable, StoreError) as error:
                     await self._outage.wait(error)
                 except Exception as error:  # noqa: BLE001 - a loop must outlive its bugs, and tell them
@@ -155,11 +160,8 @@ class Worker:
 
     async def _pause(self, seconds: float) -> None:
         """Sleep, but not through a stop."""
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
-        except TimeoutError:
-            return
-        await self._plant.clock.sleep(seconds)
 
     async def _keep_up(self) -> int:
         moved = await keep_up(self._store, self.name)
@@ -187,16 +189,17 @@ class Worker:
 
     # --- the end ---------------------------------------------------------------------------------
 
-    async def _leave_when_idle(self, patience: float) -> None:
-        """Stop once nothing is under way and no row's next step is due within `patience` seconds.
+    async def _stop_when_idle(self, patience: float) -> int:
+        """Stop if nothing is under way and no row's next step is due within `patience` seconds.
 
         Seen twice in a row: a batch that was just claimed ahead is in nobody's hands for a moment.
         """
-        seen = 0
-        while seen < 2:
-            await self._plant.clock.sleep(LOOK_SECONDS)
-            seen = seen + 1 if await self._is_idle(patience) else 0
+        for pause in (LOOK_SECONDS, LOOK_AGAIN_SECONDS):
+            await self._plant.clock.sleep(pause)
+            if not await self._is_idle(patience):
+                return 0
         self._stopping.set()
+        return 0
 
     async def _is_idle(self, patience: float) -> bool:
         if self._due_remain or any(not route.idle for route in self._routes):
@@ -205,9 +208,9 @@ class Worker:
         step = await self._outage.until_done(lambda: self._plant.store.next_step(providers))
         return step is None or step > patience
 
-    async def _drain(self, senders: Sequence[asyncio.Task[None]]) -> None:
+    async def _drain(self, ending: Sequence[asyncio.Task[None]]) -> None:
         """Give back what has not begun; wait for the rest as long as it may take, then cut it."""
-        await asyncio.gather(*senders)
+        await asyncio.gather(*ending)
         for route in self._routes:
             await self._give_back_all(route)
         await self._wait_for_flights(max(r.provider.timeout_seconds for r in self._routes) + DRAIN_MARGIN_SECONDS)
@@ -230,16 +233,12 @@ class Worker:
     # --- parts -----------------------------------------------------------------------------------
 
     def _route(self, provider: Provider) -> Route:
-        plant, cursors = self._plant, Cursors()
+        plant = self._plant
         return Route(
             provider=provider,
             transport=plant.transports[provider.name],
             templates=plant.templates,
-            claims=ClaimAhead(
-                lambda limit: claim(
-                    plant.store, plant.clock, cursors, provider.name, limit, self.name, plant.lease_seconds
-                )
-            ),
+            claims=ClaimAhead(partial(self._claim, provider.name, Cursors())),
             store=self._store,
             clock=plant.clock,
             dice=plant.dice,
@@ -248,6 +247,15 @@ class Worker:
             limits=plant.limits[provider.name],
             tally=self.tally,
         )
+
+    async def _claim(self, provider: str, cursors: Cursors, limit: int) -> Batch | None:
+        """The next batch. An outage is waited for here: whoever takes what is claimed ahead would hear of it late."""
+        plant = self._plant
+        try:
+            return await claim(plant.store, plant.clock, cursors, provider, limit, self.name, plant.lease_seconds)
+        except StoreUnavailable as error:
+            await self._outage.wait(error)
+            return None
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:

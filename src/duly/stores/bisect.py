@@ -35,6 +35,8 @@ async def write_all(
     try:
         return [await write(rows)]
     except DataRefused:
+        if not rows:
+            raise
         if len(rows) == 1:
             return [await write([scrub(rows[0])])]
     middle = len(rows) // 2

@@ -43,7 +43,7 @@ class FakeTransport:
     """
 
     def __init__(self, clock: Clock, *, capacity: int = 512, per_host: int = 512, seconds: float = 0.0) -> None:
-        self.left: list[HttpRequest | Mail] = []
+        self.left: list[Request] = []
         self.reserved_most = 0
         self.closed = False
         self._clock, self._seconds = clock, seconds
@@ -60,7 +60,7 @@ class FakeTransport:
 
     def to(self, destination: str) -> list[HttpRequest | Mail]:
         """The requests that left for a destination, in order."""
-        return [content for content in self.left if _destination(content) == destination]
+        return [request.content for request in self.left if _destination(request.content) == destination]
 
     @property
     def taken(self) -> int:
@@ -123,7 +123,7 @@ class FakeTransport:
             return Completion(request.token, CLOSED, reading)
         if reading >= request.start_before:
             return Completion(request.token, TOO_LATE, reading)
-        self.left.append(request.content)
+        self.left.append(request)
         answer = self._planned(_destination(request.content))
         return Completion(request.token, answer, NEVER if answer is SILENT else reading + self._seconds)
 

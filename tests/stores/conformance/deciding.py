@@ -124,6 +124,19 @@ async def one_decision_keeps_no_other_back(scene: Scene) -> None:
 
 
 @case
+async def of_two_decisions_about_a_row_the_first_counts(scene: Scene) -> None:
+    """Twice in one batch, a row goes where the first decision says; the second finds it gone."""
+    row = await scene.leased("r")
+    both = [
+        decision(row, State.LEASED, State.EXPIRED, "first"),
+        decision(row, State.LEASED, State.SUPPRESSED, "second"),
+    ]
+    assert await scene.store.decide("somebody", both) == {row.id}
+    assert await scene.state(row.id) == State.EXPIRED
+    assert len(await scene.events(row.id)) == 1
+
+
+@case
 async def no_decisions_move_nothing(scene: Scene) -> None:
     """An empty batch is answered with nothing."""
     assert await scene.store.decide("somebody", []) == frozenset()

@@ -191,6 +191,23 @@ async def acceptance_of_an_overtaken_attempt_wins(scene: Scene) -> None:
 
 
 @case
+async def two_attempts_of_a_delivery_settle_together(scene: Scene) -> None:
+    """A worker that lost a row and claimed it again may bring both its answers in one batch."""
+    for key, second, moved in (("a", Outcome.REFUSED, State.SENT), ("b", Outcome.ACCEPTED, State.SENT)):
+        old = await scene.sending(key)
+        await scene.ledger.pass_time(61)
+        await scene.store.take_back(10, "upkeep")
+        await scene.decide(await scene.looked_at(), State.UNCERTAIN, State.READY, reason="resend_same_key")
+        new = await scene.claim_one()
+        await scene.begin(new)
+        now = await scene.now()
+        batch = [settlement(old, 1, Outcome.ACCEPTED, now), settlement(new, 2, second, now)]
+        assert (await scene.store.settle(HOOKS, batch, [])).moved == {new.id}
+        assert await scene.state(new.id) == moved
+        assert await scene.outcomes(new.id) == [Outcome.ACCEPTED, second]
+
+
+@case
 async def acceptance_overturns_a_final_state(scene: Scene) -> None:
     """Acceptance evidence overturns an end, once, with an event that says what it corrected."""
     row = await scene.uncertain("r")

@@ -92,9 +92,11 @@ def _folder(keep: Path | None, temporary: Path) -> Path:
 
 
 async def _demo(surface: Surface, folder: Path, count: int) -> dict[str, Any]:
+    from duly.runtime.telemetry import configure
     from duly.testing.mail_sink import MailSink
     from duly.testing.receiver import Receiver
 
+    configure()
     async with AsyncExitStack() as stack:
         receiver = await stack.enter_async_context(Receiver(secrets=[SECRET], recording=False))
         sink = await stack.enter_async_context(MailSink())

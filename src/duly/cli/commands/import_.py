@@ -50,8 +50,9 @@ async def _import(surface: Surface, config: Config, file: str, file_format: str 
     from duly.runtime.clock import SystemClock, SystemDice
     from duly.runtime.importing import import_rows
     from duly.runtime.outage import Outage
-    from duly.runtime.telemetry import Telemetry
+    from duly.runtime.telemetry import Telemetry, configure
 
+    configure()
     compiled = templates(config)
     outage = Outage(SystemClock(), SystemDice(), Telemetry("import"))
     with open_rows(file, file_format) as rows:

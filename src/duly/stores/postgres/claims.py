@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import ceil
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from duly.stores.postgres import rows as stored
 from duly.stores.postgres.arrays import Packed, bools, byteas, floats, ints, texts, times, uuids
 from duly.stores.postgres.connect import Connections, Transaction
 
-__all__ = ["Endpoints", "abandon", "begin", "claim"]
+__all__ = ["abandon", "add_budgets", "begin", "claim", "claim_values"]
 
 
 # --- claim ---------------------------------------------------------------------------------------
@@ -67,25 +66,12 @@ def _all_had_their_turn(found: Sequence[tuple[Any, ...]]) -> bool:
 # --- budgets -------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Endpoints:
-    """(provider, endpoint) pairs whose budget's row is known to be there. Rows of budgets are never deleted."""
-
-    known: set[tuple[str, bytes]] = field(default_factory=set)
-    limit: int = 100_000
-
-    async def ensure(self, tx: Transaction, provider: str, rates: Mapping[bytes, float | None]) -> None:
-        """Queue the insert of those that are not known, in key order."""
-        new = sorted(endpoint for endpoint in rates if (provider, endpoint) not in self.known)
-        if new:
-            tokens = floats(burst(rates[endpoint] or 1.0) for endpoint in new)
-            await tx.send("add_budgets", provider, uuids(new), tokens, floats(rates[endpoint] for endpoint in new))
-
-    def learn(self, provider: str, endpoints: Iterable[bytes]) -> None:
-        """Remember what is committed."""
-        if len(self.known) > self.limit:
-            self.known.clear()
-        self.known.update((provider, endpoint) for endpoint in endpoints)
+async def add_budgets(tx: Transaction, provider: str, rates: Mapping[bytes, float | None]) -> None:
+    """Queue the insert of budgets that are not there, full, in key order."""
+    new = sorted(rates)
+    if new:
+        tokens = floats(burst(rates[endpoint] or 1.0) for endpoint in new)
+        await tx.send("add_budgets", provider, uuids(new), tokens, floats(rates[endpoint] for endpoint in new))
 
 
 class Budget(NamedTuple):
@@ -102,7 +88,7 @@ class Allotment(NamedTuple):
     may_begin: list[Start]
     put_off: list[tuple[Start, datetime, str]]
     budgets: dict[bytes, Budget]
-    at: datetime | None
+    at: datetime
 
 
 async def _allot(tx: Transaction, provider: str, rows: Sequence[Start]) -> Allotment:
@@ -110,14 +96,23 @@ async def _allot(tx: Transaction, provider: str, rows: Sequence[Start]) -> Allot
     asking: dict[bytes, list[Start]] = {}
     for row in rows:
         asking.setdefault(row.endpoint, []).append(row)
-    rated = sorted(endpoint for endpoint, asks in asking.items() if asks[0].rate is not None)
-    locked = await tx.send("lock_budgets", provider, uuids(sorted(asking)), uuids(rated))
+    rates = {endpoint: asks[0].rate for endpoint, asks in asking.items() if asks[0].rate is not None}
+    found, now = await _lock(tx, provider, asking, rates)
+    if not rates.keys() <= found.keys():
+        await add_budgets(tx, provider, {endpoint: rates[endpoint] for endpoint in rates.keys() - found.keys()})
+        found, now = await _lock(tx, provider, asking, rates)
+    return _share_out(asking, found, now)
+
+
+async def _lock(
+    tx: Transaction, provider: str, asked: Iterable[bytes], rated: Iterable[bytes]
+) -> tuple[dict[bytes, list[Any]], datetime]:
+    """Lock the budgets that have something to say; and the time, when they were had."""
+    locked = await tx.send("lock_budgets", provider, uuids(sorted(asked)), uuids(sorted(rated)))
     clock = await tx.send("clock")
     found = {endpoint: values for endpoint, *values in await locked.fetchall()}
-    if not found:
-        return Allotment(list(rows), [], {}, None)
     ((now,),) = await clock.fetchall()
-    return _share_out(asking, found, now)
+    return found, now
 
 
 def _share_out(asking: dict[bytes, list[Start]], found: dict[bytes, list[Any]], now: datetime) -> Allotment:
@@ -161,20 +156,15 @@ def _left(budget: Budget, used: int) -> tuple[float, float | None, datetime | No
 # --- begin ---------------------------------------------------------------------------------------
 
 
-async def begin(
-    connections: Connections, endpoints: Endpoints, provider: str, worker: str, rows: Sequence[Start]
-) -> Begun:
+async def begin(connections: Connections, provider: str, worker: str, rows: Sequence[Start]) -> Begun:
     """See Store.begin."""
     if not rows:
         return Begun({}, {})
-    rated: dict[bytes, float | None] = {row.endpoint: row.rate for row in rows if row.rate is not None}
     async with connections.transaction() as tx:
-        await endpoints.ensure(tx, provider, rated)
         shares = await _allot(tx, provider, rows)
         numbers = await _begin(tx, provider, worker, sorted(shares.may_begin, key=lambda row: row.id))
         put_off = await _put_off(tx, worker, sorted(shares.put_off, key=lambda late: late[0].id))
         await _spend(tx, provider, shares, numbers)
-    endpoints.learn(provider, rated)
     return Begun(numbers, put_off)
 
 

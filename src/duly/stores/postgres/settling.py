@@ -18,7 +18,7 @@ from duly.core.text import recordable
 from duly.ports import Settled
 from duly.stores.bisect import write_all
 from duly.stores.postgres.arrays import Packed, bools, floats, ints, texts, times, uuids
-from duly.stores.postgres.claims import Endpoints
+from duly.stores.postgres.claims import add_budgets
 from duly.stores.postgres.connect import Connections, Transaction
 
 __all__ = ["WAKE_ROWS_MAX", "decide", "settle"]
@@ -32,11 +32,7 @@ HTTP_STATUS_MAX: Final = 999
 
 
 async def settle(
-    connections: Connections,
-    endpoints: Endpoints,
-    provider: str,
-    rows: Sequence[Settlement],
-    signals: Sequence[Signal],
+    connections: Connections, provider: str, rows: Sequence[Settlement], signals: Sequence[Signal]
 ) -> Settled:
     """See Store.settle. The signals are written with the first rows that can be."""
     for row in rows:
@@ -45,9 +41,8 @@ async def settle(
 
     async def write(part: Sequence[Settlement]) -> Settled:
         async with connections.transaction() as tx:
-            await _signal(tx, endpoints, provider, told)
+            await _signal(tx, provider, told)
             settled = await _settle(tx, part)
-        endpoints.learn(provider, (signal.endpoint for signal in told if signal.kind is not SignalKind.CLOSE))
         told.clear()
         return settled
 
@@ -121,30 +116,23 @@ def _scrub(row: Settlement) -> Settlement:
 # --- signals -------------------------------------------------------------------------------------
 
 
-async def _signal(tx: Transaction, endpoints: Endpoints, provider: str, signals: Sequence[Signal]) -> None:
+async def _signal(tx: Transaction, provider: str, signals: Sequence[Signal]) -> None:
     """Lock the budgets, in the order of begin, and write what was said about their endpoints."""
     if not signals:
         return
     ordered = sorted(signals, key=lambda signal: signal.endpoint)
-    doors = {signal.endpoint: None for signal in ordered if signal.kind is not SignalKind.CLOSE}
-    await endpoints.ensure(tx, provider, doors)
+    by_kind = {kind: [signal for signal in ordered if signal.kind is kind] for kind in SignalKind}
+    shut = by_kind[SignalKind.BLOCK] + by_kind[SignalKind.OPEN]
+    await add_budgets(tx, provider, {signal.endpoint: None for signal in shut})
     spoken_of = uuids([signal.endpoint for signal in ordered])
     await tx.send("lock_budgets", provider, spoken_of, spoken_of)
-    await _close_doors(
-        tx, provider, [signal for signal in ordered if signal.kind is SignalKind.BLOCK], "block_endpoints"
-    )
-    await _close_doors(
-        tx,
-        provider,
-        [signal for signal in ordered if signal.kind is SignalKind.OPEN],
-        "open_circuits",
-        CIRCUIT_SECONDS_MAX,
-    )
-    await _close_circuits(tx, provider, [signal for signal in ordered if signal.kind is SignalKind.CLOSE])
+    await _shut_doors(tx, provider, "block_endpoints", by_kind[SignalKind.BLOCK])
+    await _shut_doors(tx, provider, "open_circuits", by_kind[SignalKind.OPEN], CIRCUIT_SECONDS_MAX)
+    await _close_circuits(tx, provider, by_kind[SignalKind.CLOSE])
 
 
-async def _close_doors(
-    tx: Transaction, provider: str, signals: Sequence[Signal], statement: str, *limits: float
+async def _shut_doors(
+    tx: Transaction, provider: str, statement: str, signals: Sequence[Signal], *limits: float
 ) -> None:
     if signals:
         await tx.send(

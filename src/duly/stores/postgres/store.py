@@ -40,7 +40,6 @@ class PostgresStore:
         self._shared = Connections(target, statements, pool_size)
         self._claims = Connections(target, statements, 1)
         self._accounts = intake.Accounts()
-        self._endpoints = claims.Endpoints()
 
     @classmethod
     async def open(
@@ -89,7 +88,7 @@ class PostgresStore:
 
     async def begin(self, provider: str, worker: str, rows: Sequence[Start]) -> Begun:
         """See Store."""
-        return await claims.begin(self._shared, self._endpoints, provider, worker, rows)
+        return await claims.begin(self._shared, provider, worker, rows)
 
     async def abandon(self, worker: str, rows: Sequence[tuple[bytes, int]]) -> None:
         """See Store."""
@@ -101,7 +100,7 @@ class PostgresStore:
 
     async def settle(self, provider: str, rows: Sequence[Settlement], signals: Sequence[Signal]) -> Settled:
         """See Store."""
-        return await settling.settle(self._shared, self._endpoints, provider, rows, signals)
+        return await settling.settle(self._shared, provider, rows, signals)
 
     async def promote(self, limit: int) -> int:
         """See Store."""

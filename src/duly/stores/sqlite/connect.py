@@ -17,14 +17,14 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from duly.errors import DulyError, SchemaError, StoreError, StoreUnavailable
 from duly.stores.bisect import DataRefused
 
-__all__ = ["BUSY_TIMEOUT_SECONDS", "OLDEST_SQLITE", "Database", "SteadyClock", "mapped"]
+__all__ = ["BUSY_TIMEOUT_SECONDS", "OLDEST_SQLITE", "Database", "SteadyClock", "mapped", "refuse_old_sqlite"]
 
 #: STRICT tables came with 3.37 (https://www.sqlite.org/stricttables.html), RETURNING with 3.35.
 OLDEST_SQLITE: Final = (3, 37, 0)
@@ -83,16 +83,15 @@ class Database:
         path: str | Path,
         statements: Mapping[str, str],
         now: Callable[[], int] | None = None,
-        *,
-        create: bool = False,
     ) -> None:
         """Open the file. Raises StoreError where it cannot be used, SchemaError where it does not exist."""
         self.path = str(path)
         self.now = SteadyClock(now)
         self._statements = statements
         with mapped(self.path):
-            _refuse_old_sqlite()
-            self._raw = _connect(self.path, create=create)
+            refuse_old_sqlite()
+            _forget_statistics(self.path, statements)
+            self._raw = _connect(self.path)
             self._set_up()
 
     def _set_up(self) -> None:
@@ -190,10 +189,18 @@ def _told(path: str, error: sqlite3.Error) -> DulyError:
     return StoreError(f"database {path}: {text}")
 
 
-def _connect(path: str, *, create: bool) -> sqlite3.Connection:
-    file = _usable(path, create=create)
+def _forget_statistics(path: str, statements: Mapping[str, str]) -> None:
+    """On a connection of its own, because one that has read them keeps them in mind."""
+    with closing(_connect(path)) as raw:
+        (there,) = raw.execute(statements["statistics_there"]).fetchone()
+        if there:
+            raw.execute(statements["statistics_drop"])
+            raw.execute(statements["statistics_drop_samples"])
+
+
+def _connect(path: str) -> sqlite3.Connection:
     return sqlite3.connect(
-        f"{file.as_uri()}?mode={'rwc' if create else 'rw'}",
+        f"{_usable(path).as_uri()}?mode=rw",
         uri=True,
         timeout=BUSY_TIMEOUT_SECONDS,
         isolation_level=None,
@@ -202,16 +209,18 @@ def _connect(path: str, *, create: bool) -> sqlite3.Connection:
     )
 
 
-def _usable(path: str, *, create: bool) -> Path:
+def _usable(path: str) -> Path:
     """The absolute path; refuses what SQLite would report less clearly."""
+    if "\0" in path:
+        raise StoreError(f"database {path!r}: a path holds no NUL")
+    file = Path(path).absolute()
     try:
-        file = Path(path).absolute()
         if not file.parent.is_dir():
             raise StoreError(f"database {path}: there is no directory {file.parent}; create it first")
-        if not create and not file.exists():
+        if not file.exists():
             raise SchemaError(f"database {path}: there is no such file; run `duly migrate apply`")
-    except (OSError, ValueError) as error:
-        raise StoreError(f"database {path!r}: not a usable path; {error}") from error
+    except OSError as error:
+        raise StoreError(f"database {path}: it cannot be reached; {error.strerror}") from error
     return file
 
 
@@ -221,7 +230,8 @@ def _write_ahead(raw: sqlite3.Connection, path: str) -> None:
         raise StoreError(f"database {path}: its file system does not allow write-ahead mode; put it on a local disk")
 
 
-def _refuse_old_sqlite() -> None:
+def refuse_old_sqlite() -> None:
+    """Raise StoreError if the SQLite that Python was built with lacks what the schema needs."""
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         needed = ".".join(map(str, OLDEST_SQLITE))
         raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; {needed} or newer is needed")

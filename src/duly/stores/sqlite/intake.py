@@ -7,8 +7,7 @@ nothing is touched. A schedule moves on by compare-and-set; only deliveries that
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -77,7 +76,8 @@ def _add_recipient(db: Database, account: int, new: NewReminder) -> None:
         locale=new.recipient_locale,
         addresses=_addresses(new),
     )
-    db.change_each("contact_add", ({**contact._asdict(), "account": account} for contact in new.contacts))
+    contacts = [(one.id, account, one.channel.value, one.address, one.endpoint) for one in new.contacts]
+    db.change_each("contact_add", contacts)
 
 
 def _addresses(new: NewReminder) -> str:
@@ -91,7 +91,7 @@ def _reminder_values(account: int, new: NewReminder) -> dict[str, Any]:
         "key": new.key,
         "body_hash": new.body_hash,
         "recipient": new.recipient,
-        "inline": bool(new.contacts),
+        "inline": int(bool(new.contacts)),
         "addresses": _addresses(new),
         "channels": stored.json_text(new.channels),
         "template": new.template,
@@ -102,7 +102,7 @@ def _reminder_values(account: int, new: NewReminder) -> dict[str, Any]:
         "deadline": new.deadline,
         "deadline_at": stored.micros(new.deadline_at),
         "late": new.late,
-        "lane": new.lane,
+        "lane": new.lane.value,
         "purpose": new.purpose,
         "event_version": new.event_version,
         "next_due_at": stored.micros(new.next_due_at),
@@ -122,59 +122,92 @@ def due_remain(db: Database) -> bool:
         return bool(db.value("due_remain"))
 
 
+# --- tick ----------------------------------------------------------------------------------------
+
+
 def materialise(db: Database, fired: Sequence[Fired]) -> Materialised:
     """See Store.materialise."""
-    counts: Counter[str] = Counter()
+    for one in fired:
+        for new in one.deliveries:
+            check(None, new.state)
     with db.writing():
-        for one in fired:
-            counts.update(_fire(db, one))
-    return Materialised(counts["created"], counts["already"], counts["stale"])
+        advanced = _advance(db, fired)
+        wanted = {new.id: new for one in advanced for new in one.deliveries}
+        created = _add_deliveries(db, wanted)
+    return Materialised(created, len(wanted) - created, len(fired) - len(advanced))
 
 
-def _fire(db: Database, fired: Fired) -> list[str]:
-    """Move one schedule on and write its deliveries; a word for each thing done."""
-    moved = db.change(
-        "reminder_advance",
-        id=fired.reminder,
-        expected=stored.micros(fired.expected_due),
-        revision=fired.revision,
-        next_due=stored.maybe_micros(fired.next_due),
+def _advance(db: Database, fired: Sequence[Fired]) -> list[Fired]:
+    """Move the schedules on that stand where the tick saw them; returns those that moved."""
+    found = db.rows("reminders_where_they_stand", ids=b"".join(one.reminder for one in fired))
+    standing = {reminder: (place, (due_at, revision)) for reminder, place, due_at, revision in found}
+    moved: list[Fired] = []
+    values: list[tuple[Any, ...]] = []
+    for one in fired:
+        place, stands = standing.pop(one.reminder, (None, None))
+        if place is not None and stands == (stored.micros(one.expected_due), one.revision):
+            moved.append(one)
+            values.append((stored.maybe_micros(one.next_due), "active" if one.next_due else "done", place))
+    db.change_each("reminder_advance", values)
+    return moved
+
+
+def _add_deliveries(db: Database, wanted: Mapping[bytes, NewDelivery]) -> int:
+    """Write the deliveries that are not there, with work or an event; returns how many were new."""
+    new = _absent(db, wanted)
+    now = db.now()
+    if db.change_each("delivery_add", [_delivery_values(one, now) for one in new]) < len(new):
+        new = [one for one in new if one.id in _there(db, (one.id for one in new))]
+    ready = [one for one in new if one.state is State.READY]
+    db.change_each("contact_add", [_contact_values(one) for one in new if one.address is not None])
+    db.change_each("work_add", [_work_values(one) for one in ready])
+    db.change_each("event_add", [_event_values(one) for one in new if one.state is not State.READY])
+    return len(new)
+
+
+def _absent(db: Database, wanted: Mapping[bytes, NewDelivery]) -> list[NewDelivery]:
+    there = _there(db, wanted)
+    return [new for delivery, new in wanted.items() if delivery not in there]
+
+
+def _there(db: Database, deliveries: Iterable[bytes]) -> set[bytes]:
+    return {delivery for (delivery,) in db.rows("deliveries_there", ids=b"".join(deliveries))}
+
+
+def _shared_values(new: NewDelivery) -> tuple[Any, ...]:
+    """What `delivery` and `work` both hold, in the order of both statements. The driver is slow with enums."""
+    return (
+        new.id,
+        new.account_id,
+        new.reminder,
+        new.recipient,
+        new.contact,
+        new.endpoint,
+        new.occurrence,
+        new.channel.value,
+        new.provider,
+        new.lane.value,
+        stored.micros(new.due_at),
+        stored.micros(new.deadline_at),
     )
-    if not moved:
-        return ["stale"]
-    return ["created" if _add_delivery(db, new) else "already" for new in fired.deliveries]
 
 
-def _add_delivery(db: Database, new: NewDelivery) -> bool:
-    """Write a delivery unless it is there; with work if it is ready, with an event if it ends here."""
-    check(None, new.state)
-    values = _delivery_values(new)
-    if not db.change("delivery_add", **values):
-        return False
-    if new.address is not None:
-        db.change("contact_add", **{**values, "id": new.contact})
+def _delivery_values(new: NewDelivery, now: int) -> tuple[Any, ...]:
+    """What is not ready is written as evidence only, and finished now."""
     if new.state is State.READY:
-        db.change("work_add", **values)
-    else:
-        db.change("event_add", **values, kind=new.state, origin=None, target=new.state, actor="tick")
-    return True
+        return (*_shared_values(new), None, new.reason, None)
+    return (*_shared_values(new), new.state.value, new.reason, now)
 
 
-def _delivery_values(new: NewDelivery) -> dict[str, Any]:
-    return {
-        "id": new.id,
-        "account": new.account_id,
-        "reminder": new.reminder,
-        "recipient": new.recipient,
-        "contact": new.contact,
-        "endpoint": new.endpoint,
-        "occurrence": new.occurrence,
-        "channel": new.channel,
-        "provider": new.provider,
-        "lane": new.lane,
-        "due_at": stored.micros(new.due_at),
-        "deadline_at": stored.micros(new.deadline_at),
-        "status": None if new.state is State.READY else new.state,
-        "reason": new.reason,
-        "address": new.address,
-    }
+def _work_values(new: NewDelivery) -> tuple[Any, ...]:
+    return (*_shared_values(new), stored.micros(new.due_at))
+
+
+def _contact_values(new: NewDelivery) -> tuple[Any, ...]:
+    """The contact of a recipient who was named by his id alone."""
+    return (new.contact, new.account_id, new.channel.value, new.address, new.endpoint)
+
+
+def _event_values(new: NewDelivery) -> tuple[Any, ...]:
+    reason = new.reason or new.state.value
+    return (new.account_id, new.reminder, new.id, new.state.value, None, new.state.value, "tick", reason)

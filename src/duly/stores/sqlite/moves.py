@@ -90,7 +90,7 @@ def open_rows(db: Database, statement: str, **values: Any) -> list[Row]:
 def endings(db: Database, batch: Iterable[Named]) -> dict[bytes, Ending]:
     """Those of these deliveries that are final, by id."""
     found = db.rows("deliveries_ended", ids=b"".join(one.id for one in batch))
-    return {row[0]: Ending(*row[:3], STATES[row[3]], row[4]) for row in found}
+    return {row[0]: Ending(row[0], row[1], row[2], STATES[row[3]], row[4]) for row in found}
 
 
 def may_become(row: Row, state: State) -> bool:

@@ -6,6 +6,7 @@ order in which `claim_ready` selects them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -89,10 +90,10 @@ def due(row: tuple[Any, ...]) -> Due:
     )
 
 
-def claimed(row: tuple[Any, ...], lease_until: datetime, bytes_before: Frozen | None, now: int) -> Claimed:
-    """A row of `claim_ready`, as it stands once its fence is raised."""
+def claimed(row: Sequence[Any], attempts: int, lease_until: datetime, bytes_before: Frozen | None, now: int) -> Claimed:
+    """A row of `claim_ready`, from `delivery_id` on."""
     (
-        delivery, account_id, account, fence, attempts, spared, doubt, closed, granted, first_unknown_at,
+        delivery, account_id, account, fence, spared, doubt, closed, granted, first_unknown_at,
         reminder, reminder_key, reminder_status, occurrence, lane, due_at, deadline_at,
         endpoint, channel, address, ref, name, zone, locale, template, data,
         account_revision, reminder_revision, recipient_revision, contact_revision,
@@ -102,7 +103,7 @@ def claimed(row: tuple[Any, ...], lease_until: datetime, bytes_before: Frozen | 
         id=delivery,
         account_id=account_id,
         account=account,
-        fence=fence + 1,
+        fence=fence,
         attempts=attempts,
         spared=spared,
         doubt=bool(doubt),

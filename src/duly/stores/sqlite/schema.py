@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from duly.stores.loader import load
-from duly.stores.sqlite.connect import BUSY_TIMEOUT_SECONDS, mapped
+from duly.stores.sqlite.connect import BUSY_TIMEOUT_SECONDS, mapped, refuse_old_sqlite
 from duly.stores.steps import Applied, Description, Migration, Step, check_namespace, pending
 
 __all__ = ["SqliteSchema"]
@@ -57,6 +57,7 @@ class SqliteSchema:
             return self._describe(database)
 
     def _connect(self) -> sqlite3.Connection:
+        refuse_old_sqlite()
         return sqlite3.connect(self._path, isolation_level=None, timeout=BUSY_TIMEOUT_SECONDS)
 
     def _remembered(self) -> list[Applied]:

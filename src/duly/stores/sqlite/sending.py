@@ -10,7 +10,7 @@ commit.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from duly.core.budget import Allowance, Grant, burst, grant
@@ -20,18 +20,27 @@ from duly.core.states import State
 from duly.ports import Claim, ClaimOrder
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
-from duly.stores.sqlite.moves import Row, move, open_row, record
+from duly.stores.sqlite.moves import Entries, Row, open_rows_of
 
 __all__ = ["abandon", "begin", "claim"]
 
+UNDER_A_LEASE: Final = frozenset({State.LEASED, State.SENDING})
 BEGIN_UNCONFIRMED: Final = "begin_unconfirmed"
 
 
 class Candidate(NamedTuple):
-    """A row that may begin if its endpoint's budget allows it, as attempt `number`."""
+    """A row that may begin if its endpoint's budget allows it, as attempt `number`. `place`: where it is stored."""
 
     start: Start
+    place: int
     number: int
+
+
+class Held(NamedTuple):
+    """A delivery that a worker gives back, and the fence under which it had it."""
+
+    id: bytes
+    fence: int
 
 
 # --- claim ---------------------------------------------------------------------------------------
@@ -44,7 +53,7 @@ def claim(db: Database, order: ClaimOrder) -> Claim:
         accounts, next_account = _accounts(db, order)
         found = _shares(db, order, accounts)
         until = now + round(order.lease_seconds * stored.SECOND_US)
-        db.change_each("claim_lease", ({"id": row[0], "worker": order.worker, "lease_until": until} for row in found))
+        db.change_each("claim_lease", [(order.worker, until, row[0]) for row in found])
         return Claim(stored.moment(now), _claimed(db, found, until, now), next_account)
 
 
@@ -53,7 +62,7 @@ def _accounts(db: Database, order: ClaimOrder) -> tuple[list[int], int]:
     accounts: list[int] = []
     after = order.after_account
     while len(accounts) < order.limit:
-        after = db.value("claim_next_account", provider=order.provider, lane=order.lane, after=after)
+        after = db.value("claim_next_account", provider=order.provider, lane=str(order.lane), after=after)
         if after is None:
             return accounts, 0
         accounts.append(after)
@@ -66,18 +75,21 @@ def _shares(db: Database, order: ClaimOrder, accounts: Sequence[int]) -> list[tu
     found: list[tuple[Any, ...]] = []
     for account in accounts:
         room = min(share, order.limit - len(found))
-        found += db.rows("claim_ready", provider=order.provider, lane=order.lane, account=account, limit=room)
+        found += db.rows("claim_ready", provider=order.provider, lane=str(order.lane), account=account, limit=room)
     return found
 
 
 def _claimed(db: Database, found: Iterable[tuple[Any, ...]], until: int, now: int) -> list[Claimed]:
     lease_until = stored.moment(until)
-    return [stored.claimed(row, lease_until, _bytes_before(db, row[0], row[4]), now) for row in found]
+    return [
+        stored.claimed(row, attempts, lease_until, _bytes_before(db, row[0]) if attempts else None, now)
+        for _, attempts, *row in found
+    ]
 
 
-def _bytes_before(db: Database, delivery: bytes, attempts: int) -> Frozen | None:
-    """The latest frozen request, if any attempt has begun."""
-    kept = db.row("frozen_latest", id=delivery) if attempts else None
+def _bytes_before(db: Database, delivery: bytes) -> Frozen | None:
+    """The latest frozen request, if it is still kept."""
+    kept = db.row("frozen_latest", id=delivery)
     return None if kept is None else stored.frozen(kept)
 
 
@@ -88,31 +100,63 @@ def begin(db: Database, provider: str, worker: str, rows: Sequence[Start]) -> Be
     """See Store.begin."""
     begun = Begun({}, {})
     with db.writing():
-        for endpoint, asking in _by_endpoint(_candidates(db, worker, rows)).items():
-            granted = _ask(db, provider, endpoint, asking)
-            _begin(db, provider, worker, asking[: granted.granted])
-            _put_off(db, asking[granted.granted :], granted, begun)
-            begun.numbers.update((one.start.id, one.number) for one in asking[: granted.granted])
+        candidates = _candidates(db, worker, rows)
+        granted = _ask_budgets(db, provider, candidates, begun)
+        _write(db, provider, worker, granted)
+    begun.numbers.update((one.start.id, one.number) for one in granted)
     return begun
 
 
-def _candidates(db: Database, worker: str, rows: Sequence[Start]) -> Iterable[Candidate]:
+def _candidates(db: Database, worker: str, rows: Sequence[Start]) -> list[Candidate]:
     """The rows that may begin, each once."""
-    for start in {row.id: row for row in rows}.values():
-        account, reminder, recipient, contact = start.revisions
-        number = db.value(
-            "begin_allowed",
-            id=start.id,
-            fence=start.fence,
-            worker=worker,
-            good_until=stored.micros(start.good_until),
-            account_revision=account,
-            reminder_revision=reminder,
-            recipient_revision=recipient,
-            contact_revision=contact,
-        )
-        if number is not None:
-            yield Candidate(start, number)
+    wanted = {row.id: row for row in rows}
+    seen = db.rows("begin_seen", ids=b"".join(wanted), worker=worker)
+    now = stored.moment(db.now())
+    return [
+        Candidate(start, place, number)
+        for delivery, place, number, fence, *revisions in seen
+        if (start := wanted[delivery]).fence == fence and start.revisions == tuple(revisions) and start.good_until > now
+    ]
+
+
+def _write(db: Database, provider: str, worker: str, granted: Sequence[Candidate]) -> None:
+    """Attempts, new bytes, and the rows that have begun."""
+    db.change_each("begin_work", [(number, place) for _, place, number in granted])
+    db.change_each("begin_attempt", [_attempt(start, number, worker, provider) for start, _, number in granted])
+    db.change_each("begin_frozen", [_frozen(start, number) for start, _, number in granted if not start.frozen.number])
+
+
+def _attempt(start: Start, number: int, worker: str, provider: str) -> tuple[Any, ...]:
+    bytes_hash = start.frozen.hash or payload_hash(start.frozen.body)
+    return (start.id, number, start.fence, worker, provider, bytes_hash)
+
+
+def _frozen(start: Start, number: int) -> tuple[Any, ...]:
+    new = start.frozen
+    return (start.id, number, new.destination, new.body, new.template, new.template_version, *start.revisions[1:])
+
+
+# --- budgets -------------------------------------------------------------------------------------
+
+
+def _ask_budgets(db: Database, provider: str, candidates: Sequence[Candidate], begun: Begun) -> list[Candidate]:
+    """Let each endpoint's budget decide; what it puts off waits in the ledger. Returns the rows that may go."""
+    asking = _by_endpoint(candidates)
+    budgets = {row[0]: row[1:] for row in db.rows("budgets_seen", provider=provider, ids=b"".join(asking))}
+    granted: list[Candidate] = []
+    spent: list[tuple[Any, ...]] = []
+    for endpoint, rows in asking.items():
+        rate, now = rows[0].start.rate, db.now()
+        decided = _decide(budgets, endpoint, rate, len(rows), now)
+        if decided is None:
+            granted += rows
+            continue
+        until = stored.maybe_micros(decided.blocked_until)
+        spent.append((provider, endpoint, decided.tokens, rate, now, until, decided.failures))
+        granted += rows[: decided.granted]
+        _put_off(db, rows[decided.granted :], decided, begun)
+    db.change_each("budget_spend", spent)
+    return granted
 
 
 def _by_endpoint(candidates: Iterable[Candidate]) -> dict[bytes, list[Candidate]]:
@@ -122,70 +166,29 @@ def _by_endpoint(candidates: Iterable[Candidate]) -> dict[bytes, list[Candidate]
     return grouped
 
 
-def _ask(db: Database, provider: str, endpoint: bytes, asking: Sequence[Candidate]) -> Grant:
-    """Let the endpoint's budget decide, and write down what that leaves of it."""
-    rate, now = asking[0].start.rate, db.now()
-    seen = db.row("budget_seen", provider=provider, endpoint=endpoint)
-    decided = grant(_allowance(seen, rate, now), len(asking), stored.moment(now))
-    if seen is not None or rate is not None:
-        db.change(
-            "budget_spend",
-            provider=provider,
-            endpoint=endpoint,
-            tokens=decided.tokens,
-            rate=rate,
-            now=now,
-            blocked_until=stored.maybe_micros(decided.blocked_until),
-            failures=decided.failures,
-        )
-    return decided
+def _decide(
+    budgets: Mapping[bytes, tuple[Any, ...]], endpoint: bytes, rate: float | None, wanted: int, now: int
+) -> Grant | None:
+    """What the budget grants; None if there is neither a budget nor a rate. A new budget is full."""
+    seen = budgets.get(endpoint)
+    if seen is not None:
+        tokens, updated_at, blocked_until, reason, circuit, failures = seen
+        until = stored.maybe_moment(blocked_until)
+        allowance = Allowance(tokens, stored.moment(updated_at), rate, until, reason, bool(circuit), failures)
+    elif rate is not None:
+        allowance = Allowance(burst(rate), stored.moment(now), rate, None, None, circuit=False, failures=0)
+    else:
+        return None
+    return grant(allowance, wanted, stored.moment(now))
 
 
-def _allowance(seen: tuple[Any, ...] | None, rate: float | None, now: int) -> Allowance:
-    """The budget as it stands; a new one is full."""
-    if seen is None:
-        return Allowance(burst(rate or 0.0), stored.moment(now), rate, None, None, circuit=False, failures=0)
-    tokens, updated_at, blocked_until, reason, circuit, failures = seen
-    until = stored.maybe_moment(blocked_until)
-    return Allowance(tokens, stored.moment(updated_at), rate, until, reason, bool(circuit), failures)
-
-
-def _begin(db: Database, provider: str, worker: str, granted: Sequence[Candidate]) -> None:
-    db.change_each("begin_work", ({"id": start.id, "number": number} for start, number in granted))
-    db.change_each("begin_attempt", (_attempt(start, number, worker, provider) for start, number in granted))
-    db.change_each("begin_frozen", (_frozen(start, number) for start, number in granted if not start.frozen.number))
-
-
-def _attempt(start: Start, number: int, worker: str, provider: str) -> dict[str, Any]:
-    return {
-        "id": start.id,
-        "number": number,
-        "fence": start.fence,
-        "worker": worker,
-        "provider": provider,
-        "hash": start.frozen.hash or payload_hash(start.frozen.body),
-    }
-
-
-def _frozen(start: Start, number: int) -> dict[str, Any]:
-    return {
-        "id": start.id,
-        "number": number,
-        "destination": start.frozen.destination,
-        "body": start.frozen.body,
-        "template": start.frozen.template,
-        "template_version": start.frozen.template_version,
-        "reminder_revision": start.revisions.reminder,
-        "recipient_revision": start.revisions.recipient,
-        "contact_revision": start.revisions.contact,
-    }
-
-
-def _put_off(db: Database, waiting: Sequence[Candidate], granted: Grant, begun: Begun) -> None:
+def _put_off(db: Database, waiting: Sequence[Candidate], decided: Grant, begun: Begun) -> None:
     """Rows without a token wait in the ledger, each until its own moment."""
-    for (start, _), (until, reason) in zip(waiting, granted.put_off, strict=True):
-        db.change("begin_put_off", id=start.id, reason=reason, next_at=stored.micros(until))
-        begun.put_off[start.id] = (until, reason)
+    if not waiting:
+        return
+    pairs = list(zip(waiting, decided.put_off, strict=True))
+    begun.put_off.update((one.start.id, moment) for one, moment in pairs)
+    db.change_each("begin_put_off", [(reason, stored.micros(until), one.place) for one, (until, reason) in pairs])
 
 
 # --- abandon -------------------------------------------------------------------------------------
@@ -193,17 +196,18 @@ def _put_off(db: Database, waiting: Sequence[Candidate], granted: Grant, begun: 
 
 def abandon(db: Database, worker: str, pairs: Sequence[tuple[bytes, int]]) -> None:
     """See Store.abandon."""
+    held, entries = {Held(*pair) for pair in pairs}, Entries()
     with db.writing():
-        for delivery, fence in pairs:
-            row = open_row(db, delivery)
-            if row is not None and row.fence == fence and db.value("leased_to", id=delivery) == worker:
-                _give_back(db, row)
+        for row in open_rows_of(db, held).values():
+            if row.state in UNDER_A_LEASE and row.worker == worker and Held(row.id, row.fence) in held:
+                _give_back(row, db.now(), entries)
+        entries.write(db)
 
 
-def _give_back(db: Database, row: Row) -> None:
+def _give_back(row: Row, now: int, entries: Entries) -> None:
+    """Not begun: ready again. Begun without a confirmation: the attempt was not sent, and the row waits."""
     if row.state is State.LEASED:
-        move(db, row, row._replace(state=State.READY, reason=None))
+        entries.move(row, row._replace(state=State.READY, reason=None))
         return
-    now = db.now()
-    record(db, row.id, row.attempts, now, Result(Outcome.NOT_SENT, detail=BEGIN_UNCONFIRMED), stale=False)
-    move(db, row, row._replace(state=State.WAITING, reason=BEGIN_UNCONFIRMED, next_at=now))
+    entries.record(row.id, row.attempts, now, Result(Outcome.NOT_SENT, detail=BEGIN_UNCONFIRMED))
+    entries.move(row, row._replace(state=State.WAITING, reason=BEGIN_UNCONFIRMED, next_at=now))

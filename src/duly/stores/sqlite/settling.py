@@ -123,7 +123,9 @@ def _after(db: Database, new: Settlement, row: Row, finished_at: int) -> Row:
         doubt=row.doubt or unknown,
         closed=row.closed or new.closed,
         granted=False,
-        first_unknown_at=(row.first_unknown_at or _started_at(db, new, finished_at)) if unknown else row.first_unknown_at,
+        first_unknown_at=(row.first_unknown_at or _started_at(db, new, finished_at))
+        if unknown
+        else row.first_unknown_at,
         reason=new.reason,
         next_at=db.now() if new.next_at is None else stored.micros(new.next_at),
     )

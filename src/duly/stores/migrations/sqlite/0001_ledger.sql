@@ -117,7 +117,7 @@ create table work (
   recipient_id blob not null,
   contact_id blob not null,
   endpoint blob not null) strict;
-create index work_ready on work (provider, lane, account_id, next_at, delivery_id) where state = 'ready';
+create index work_ready on work (provider, lane, account_id, next_at) where state = 'ready';  -- and rowid: order of arrival
 create index work_leased on work (delivery_id) where state = 'leased';
 create index work_next on work (next_at) where state in ('waiting', 'uncertain');
 create index work_expiry on work (deadline_at) where state in ('ready', 'waiting');

@@ -40,6 +40,8 @@ select (select count(*) from (select from reminder where id = any (array(select 
 -- $8 destinations, $9 bodies, $10 hashes, $11 templates, $12 their versions, $13 whether the bytes are new,
 -- $14 provider, $15 worker.
 --
+-- The clock is asked when a row is about to be updated: a condition on one table alone would be asked for all rows at
+-- the start. The attempt starts when its row is written, a moment later: hence 5 ms.
 -- The update touches no indexed column, so that it stays on its page (HOT). The revisions are compared by scalar
 -- subqueries on purpose: as joins, equal revisions become the join's key, and every row meets every account.
 with want as (
@@ -52,17 +54,17 @@ begun as (
   from want u
   where w.delivery_id = any (array(select unnest($1::uuid[])))
     and w.delivery_id = u.delivery_id and w.fence = u.fence and w.state || '' = 'leased' and not w.begun
-    and w.worker = $15 and u.good_until > clock_timestamp()
-    and w.lease_until > clock_timestamp() and w.deadline_at > clock_timestamp()
+    and w.worker = $15
+    and least(u.good_until, w.lease_until, w.deadline_at - interval '5 ms') > clock_timestamp()
     and u.account_revision = (select a.revision from account a where a.id = w.account_id)
     and u.reminder_revision = (select r.revision from reminder r where r.id = w.reminder_id)
     and u.recipient_revision = (select p.revision from recipient p where p.id = w.recipient_id)
     and u.contact_revision = (select k.revision from contact k where k.id = w.contact_id)
-  returning w.delivery_id, w.attempts, w.fence, u.destination, u.body, u.hash, u.template, u.template_version,
+  returning w.delivery_id, w.attempts, w.fence, w.since, u.destination, u.body, u.hash, u.template, u.template_version,
             u.reminder_revision, u.recipient_revision, u.contact_revision, u.fresh),
 tried as (
   insert into attempt (delivery_id, number, fence, started_at, worker, provider, payload_hash)
-  select b.delivery_id, b.attempts, b.fence, clock_timestamp(), $15, $14, b.hash from begun b),
+  select b.delivery_id, b.attempts, b.fence, b.since, $15, $14, b.hash from begun b),
 kept as (
   insert into frozen (delivery_id, number, destination, body, template, template_version,
                       reminder_revision, recipient_revision, contact_revision)

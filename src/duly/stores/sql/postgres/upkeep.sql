@@ -14,26 +14,22 @@ where w.delivery_id = any (array(select delivery_id from due)) and w.state || ''
 -- $1 rows at most, $2 actor. A lease that ended before anything began costs nothing. One that ended after is what
 -- nobody knows: its attempt is unknown, unless a definite answer is on record already.
 with ended as materialized (
-  select w.delivery_id, exists (
-    select from attempt_result x
-    where x.delivery_id = w.delivery_id and x.number = w.attempts and x.outcome <> 'unknown') as answered
-  from work w
+  select delivery_id from work
   where state = 'leased' and lease_until <= statement_timestamp()
-  order by w.delivery_id limit $1 for update skip locked),
+  order by delivery_id limit $1 for update skip locked),
 back as (
   update work w
   set state = case when w.begun then 'uncertain' else 'ready' end,
       reason = case when w.begun then 'unknown_worker_lost' end,
       fence = w.fence + 1, granted = w.granted and not w.begun,
-      doubt = w.doubt or w.begun and not e.answered,
-      first_unknown_at = case when w.begun and not e.answered then coalesce(w.first_unknown_at, (
+      doubt = w.doubt or w.begun and 'unknown' = coalesce((
+        select x.outcome from attempt_result x where x.delivery_id = w.delivery_id and x.number = w.attempts), 'unknown'),
+      first_unknown_at = case when w.begun then coalesce(w.first_unknown_at, (
         select a.started_at from attempt a where a.delivery_id = w.delivery_id and a.number = w.attempts), now())
         else w.first_unknown_at end,
       next_at = case when w.begun then clock_timestamp() else w.next_at end,
       begun = false, since = clock_timestamp(), lease_until = null, worker = null
-  from ended e
-  where w.delivery_id = any (array(select delivery_id from ended)) and w.delivery_id = e.delivery_id
-    and w.state || '' = 'leased'
+  where w.delivery_id = any (array(select delivery_id from ended)) and w.state || '' = 'leased'
   returning w.delivery_id, w.account_id, w.reminder_id, w.attempts, w.state, w.reason),
 lost as (
   insert into attempt_result (delivery_id, number, finished_at, outcome, class, stale)

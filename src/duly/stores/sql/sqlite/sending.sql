@@ -1,4 +1,4 @@
--- Sending: claim takes leases, begin writes attempts, abandon gives back.
+-- Sending: claim takes leases, begin writes attempts. Ids come as in moves.sql, values of single rows by place.
 
 -- name: claim_next_account
 -- Loose index scan: one seek per account that has ready work.
@@ -6,9 +6,9 @@ select min(account_id) from work indexed by work_ready
 where state = 'ready' and provider = :provider and lane = :lane and account_id > :after;
 
 -- name: claim_ready
--- One account's share, oldest first, with all that admission, rendering and the request need.
-select w.delivery_id, w.account_id, a.name, w.fence, w.attempts, w.spared, w.doubt, w.closed, w.granted, w.first_unknown_at,
-       w.reminder_id, r.caller_key, r.status, w.occurrence, w.lane, w.due_at, w.deadline_at,
+-- One account's share, oldest first, then in order of arrival (which touches few pages), with all that admission, rendering and the request need.
+select w.rowid, w.attempts, w.delivery_id, w.account_id, a.name, w.fence + 1, w.spared, w.doubt, w.closed, w.granted,
+       w.first_unknown_at, w.reminder_id, r.caller_key, r.status, w.occurrence, w.lane, w.due_at, w.deadline_at,
        w.endpoint, w.channel, k.address, p.ref, p.name, p.zone, p.locale, r.template, r.data,
        a.revision, r.revision, p.revision, k.revision,
        a.paused, k.suppressed, b.blocked_until, b.block_reason, b.circuit
@@ -19,12 +19,11 @@ cross join recipient p on p.id = w.recipient_id
 cross join contact k on k.id = w.contact_id
 left join budget b on b.provider = w.provider and b.endpoint = w.endpoint
 where w.state = 'ready' and w.provider = :provider and w.lane = :lane and w.account_id = :account
-order by w.next_at, w.delivery_id limit :limit;
+order by w.next_at, w.rowid limit :limit;
 
 -- name: claim_lease
-update work set state = 'leased', begun = 0, fence = fence + 1, worker = :worker, lease_until = :lease_until,
-  reason = null, since = db_now()
-where delivery_id = :id;
+update work set state = 'leased', begun = 0, fence = fence + 1, worker = ?, lease_until = ?, reason = null, since = db_now()
+where rowid = ?;
 
 -- name: frozen_latest
 select f.number, f.destination, f.body, f.template, f.template_version,
@@ -32,43 +31,41 @@ select f.number, f.destination, f.body, f.template, f.template_version,
 from frozen f left join attempt t on t.delivery_id = f.delivery_id and t.number = f.number
 where f.delivery_id = :id order by f.number desc limit 1;
 
--- name: begin_allowed
--- The next attempt's number, where the fence holds, time is left, and the revisions are those that admission saw.
-select w.attempts + 1
-from work w
-where w.delivery_id = :id and w.fence = :fence and w.state = 'leased' and not w.begun and w.worker = :worker
-  and :good_until > db_now() and w.deadline_at > db_now() and w.lease_until > db_now()
-  and :account_revision = (select revision from account where id = w.account_id)
-  and :reminder_revision = (select revision from reminder where id = w.reminder_id)
-  and :recipient_revision = (select revision from recipient where id = w.recipient_id)
-  and :contact_revision = (select revision from contact where id = w.contact_id);
+-- name: begin_seen
+-- :ids, :worker. Rows that this worker holds and that have not begun, while lease and deadline last, with the
+-- revisions that hold now.
+with recursive place (at) as (select 1 union all select at + 16 from place where at + 16 < length(:ids))
+select w.delivery_id, w.rowid, w.attempts + 1, w.fence, a.revision, r.revision, p.revision, k.revision
+from place
+cross join work w on w.delivery_id = substr(:ids, place.at, 16)
+cross join account a on a.id = w.account_id
+cross join reminder r on r.id = w.reminder_id
+cross join recipient p on p.id = w.recipient_id
+cross join contact k on k.id = w.contact_id
+where w.state = 'leased' and not w.begun and w.worker = :worker and w.lease_until > db_now() and w.deadline_at > db_now();
 
 -- name: begin_work
-update work set begun = 1, attempts = :number, since = db_now() where delivery_id = :id;
+update work set begun = 1, attempts = ?, since = db_now() where rowid = ?;
 
 -- name: begin_attempt
-insert into attempt (delivery_id, number, fence, started_at, worker, provider, payload_hash)
-values (:id, :number, :fence, db_now(), :worker, :provider, :hash);
+insert into attempt (delivery_id, number, fence, started_at, worker, provider, payload_hash) values (?, ?, ?, db_now(), ?, ?, ?);
 
 -- name: begin_frozen
 insert into frozen (delivery_id, number, destination, body, template, template_version,
   reminder_revision, recipient_revision, contact_revision)
-values (:id, :number, :destination, :body, :template, :template_version,
-  :reminder_revision, :recipient_revision, :contact_revision);
+values (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: begin_put_off
-update work set state = 'waiting', reason = :reason, next_at = :next_at, worker = null, lease_until = null, since = db_now()
-where delivery_id = :id;
+update work set state = 'waiting', reason = ?, next_at = ?, worker = null, lease_until = null, since = db_now() where rowid = ?;
 
--- name: budget_seen
-select tokens, updated_at, blocked_until, block_reason, circuit, failures from budget where provider = :provider and endpoint = :endpoint;
+-- name: budgets_seen
+-- :provider, :ids of endpoints
+with recursive place (at) as (select 1 union all select at + 16 from place where at + 16 < length(:ids))
+select b.endpoint, b.tokens, b.updated_at, b.blocked_until, b.block_reason, b.circuit, b.failures
+from place cross join budget b on b.provider = :provider and b.endpoint = substr(:ids, place.at, 16);
 
 -- name: budget_spend
-insert into budget (provider, endpoint, tokens, rate, updated_at, blocked_until, failures)
-values (:provider, :endpoint, :tokens, :rate, :now, :blocked_until, :failures)
+insert into budget (provider, endpoint, tokens, rate, updated_at, blocked_until, failures) values (?, ?, ?, ?, ?, ?, ?)
 on conflict (provider, endpoint) do update set
   tokens = excluded.tokens, rate = excluded.rate, updated_at = excluded.updated_at,
   blocked_until = excluded.blocked_until, failures = excluded.failures;
-
--- name: leased_to
-select worker from work where delivery_id = :id and state = 'leased';
