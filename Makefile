@@ -9,7 +9,7 @@ PYTHONS ?= python3 python3.13 python3.12 python3.11
 EXTRAS_demo := fast
 EXTRAS_test := postgres,fast,test
 EXTRAS_check := postgres,fast,test,check
-EXTRAS_bench := postgres,fast,bench
+EXTRAS_bench := postgres,fast,test,bench
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test heavy check fix bench docs clean

@@ -107,10 +107,9 @@ class Stub:
 def stub(port: int = 0) -> Iterator[Stub]:
     """A fresh stub on a port (0: any)."""
     command = [sys.executable, "-m", "duly.testing.receiver", "--port", str(port)]
-    program = subprocess.Popen(command, stdout=subprocess.PIPE)
-    try:
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as program:
         assert program.stdout is not None, "it was asked for"
-        yield Stub(program, json.loads(program.stdout.readline())["port"])
-    finally:
-        program.terminate()
-        _end(program)
+        try:
+            yield Stub(program, json.loads(program.stdout.readline())["port"])
+        finally:
+            program.terminate()

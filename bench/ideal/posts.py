@@ -35,7 +35,7 @@ class Posts:
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_MAXCONNECTS, in_flight)
         self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_NOTHING)
-        self._idle = [_handle() for _ in range(in_flight)]
+        self._idle = [_new_curl() for _ in range(in_flight)]
         self._flying: dict[pycurl.Curl, Message] = {}
         self._waiting: deque[Message] = deque()
         self._more = True
@@ -92,7 +92,7 @@ class Posts:
         self._hand_over(landed)
 
 
-def _handle() -> pycurl.Curl:
+def _new_curl() -> pycurl.Curl:
     curl = pycurl.Curl()
     curl.setopt(pycurl.POST, 1)
     curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)

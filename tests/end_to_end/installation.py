@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -33,6 +34,7 @@ from tests.stores.ledgers import create_sqlite
 
 __all__ = [
     "ACCOUNT",
+    "AT_ONCE",
     "DIALECTS",
     "SECRET",
     "Installation",
@@ -52,6 +54,7 @@ ACCOUNT: Final = "harbour-lofts"
 SECRET: Final = "whsec_cHJ2dC1zZWNyZXQtcHJ2dC1zZWNyZXQtcHJ2dC1zZWNyZXQ="
 RUN_SECONDS_MAX: Final = 90.0
 WAIT_SECONDS_MAX: Final = 30.0
+AT_ONCE: Final = 4
 #: Where no mail server listens.
 NO_MAIL: Final = "smtp://127.0.0.1:9"
 
@@ -126,6 +129,11 @@ class Program:
         return self._running.poll() is None
 
     @property
+    def children(self) -> int:
+        """How many programs it has started that still run."""
+        return len(Path(f"/proc/{self._running.pid}/task/{self._running.pid}/children").read_text().split())
+
+    @property
     def said(self) -> str:
         """What it has written to stderr so far."""
         return self._outputs[1].read_text(encoding="utf-8")
@@ -175,6 +183,11 @@ class Installation:
     def told(self, *arguments: str, **how: Any) -> Any:
         """Run the program with `--json`; the document that it prints."""
         return self.run(*arguments, "--json", **how).document
+
+    def told_at_once(self, *commands: Sequence[str]) -> list[Any]:
+        """Run read-only commands side by side, each with `--json`; the documents in the same order."""
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(lambda arguments: self.told(*arguments), commands))
 
     @contextmanager
     def running(self, *arguments: str) -> Iterator[Program]:

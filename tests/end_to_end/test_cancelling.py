@@ -1,75 +1,126 @@
-"""Cancelling: whoever commits first wins, and what may already be out is said, not hidden."""
+"""Cancelling: whoever commits first wins, and what may already be out is said, not hidden.
+
+One story per database: each reminder is cancelled at another point of its way.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import pytest
+
 from duly.testing.receiver import Receiver
-from tests.end_to_end.installation import ACCOUNT, Installation, attempts, reminder, wait_until
+from tests.end_to_end.doubles import beside
+from tests.end_to_end.installation import (
+    ACCOUNT,
+    DIALECTS,
+    Installation,
+    Shown,
+    attempts,
+    reminder,
+    settle_in,
+    wait_until,
+)
+
+#: when a reminder is cancelled -> how its receiver behaves.
+MOODS: Final = {
+    "before-tick": "ok",
+    "before-begin": "ok",
+    "while-sending": "slow",
+    "while-waiting": "denied",
+    "in-doubt": "lost",
+    "after-end": "ok",
+}
+NOTHING: Final = {"cancelled": 0, "sending": 0, "in_doubt": 0, "final": 0}
 
 
-def test_a_cancel_before_the_tick_prevents_everything(duly: Installation, receiver: Receiver) -> None:
-    """A reminder cancelled before it is due becomes no delivery."""
-    duly.take([reminder("r", webhook=receiver.url("ok"), due_in=1.0)])
-    done = duly.told("cancel", "r", "--account", ACCOUNT, "--why", "moved out")
-    assert done == {"cancelled": 0, "sending": 0, "in_doubt": 0, "final": 0}
-    wait_until(lambda: duly.told("tick")["due"] == 0, "nothing is due")
-    duly.run("up", "--until-idle", "--patience", "2")
-    assert (duly.states(), receiver.requests) == ({}, 0)
-    assert duly.told("show", "r", "--account", ACCOUNT)["status"] == "cancelled"
+class Cancelled(NamedTuple):
+    """What each cancel answered, and what the ledger and the receiver say in the end."""
+
+    answers: dict[str, dict[str, int]]
+    requests: int
+    before_tick: Shown
+    ledger: dict[str, Shown]
+    receiver: Receiver
 
 
-def test_a_cancel_before_begin_wins(duly: Installation, receiver: Receiver) -> None:
-    """A delivery cancelled before it began is never sent, and the record says who cancelled it and why."""
-    duly.take([reminder("r", webhook=receiver.url("ok"))])
+@pytest.fixture(scope="module", params=DIALECTS)
+def cancelled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cancelled]:
+    """Every reminder is cancelled once, and the worker looks at them once more."""
+    folder = tmp_path_factory.mktemp("cancelling")
+    with beside(Receiver(slow_seconds=4.0)) as receiver, settle_in(request.param, folder) as duly:
+        duly.settings |= {
+            "DULY_LEASE_SECONDS": "30",
+            "DULY_PROVIDERS__HOOKS__TIMEOUT_SECONDS": "6",
+            "DULY_ENDPOINTS__SHY__URL": receiver.url("lost", "in-doubt"),
+            "DULY_ENDPOINTS__SHY__DEDUPLICATES": "false",
+        }
+        duly.take(reminder(key, webhook=receiver.url(mood, key)) for key, mood in MOODS.items())
+        answers, requests = _cancel_all(duly, receiver), receiver.requests
+        duly.run("up", "--until-idle")
+        before_tick = duly.told("show", "before-tick", "--account", ACCOUNT)
+        yield Cancelled(answers, requests, before_tick, duly.ledger(), receiver)
+
+
+def _cancel_all(duly: Installation, receiver: Receiver) -> dict[str, dict[str, int]]:
+    def cancel(key: str) -> dict[str, int]:
+        return dict(duly.told("cancel", key, "--account", ACCOUNT, "--why", "moved out"))
+
+    answers = {"before-tick": cancel("before-tick")}
     duly.told("tick")
-    done = duly.told("cancel", "r", "--account", ACCOUNT, "--why", "moved out")
-    assert done == {"cancelled": 1, "sending": 0, "in_doubt": 0, "final": 0}
-    duly.run("work", "--until-idle")
-    one = duly.ledger()["r"]
-    assert (one["status"], one["attempts"], receiver.requests) == ("cancelled", [], 0)
+    answers["before-begin"] = cancel("before-begin")
+    with duly.running("work", "--until-idle") as work:
+        wait_until(lambda: receiver.count("slow", "while-sending"), "the slow request")
+        answers["while-sending"] = cancel("while-sending")
+        assert work.end().code == 0
+    return answers | {key: cancel(key) for key in ("while-waiting", "in-doubt", "after-end")}
+
+
+def test_before_the_tick_it_prevents_everything(cancelled: Cancelled) -> None:
+    """A reminder cancelled before a tick found it becomes no delivery."""
+    assert cancelled.answers["before-tick"] == NOTHING
+    assert cancelled.before_tick["status"] == "cancelled"
+    assert "before-tick" not in cancelled.ledger
+
+
+def test_before_begin_it_wins(cancelled: Cancelled) -> None:
+    """A delivery cancelled before it began is never sent, and the record says who cancelled it and why."""
+    assert cancelled.answers["before-begin"] == NOTHING | {"cancelled": 1}
+    one = cancelled.ledger["before-begin"]
+    assert (one["status"], one["attempts"]) == ("cancelled", [])
     event = one["events"][-1]
     assert (event["from"], event["to"], event["reason"]) == ("ready", "cancelled", "moved out")
     assert "@" in event["actor"]
+    assert cancelled.receiver.count("ok", "before-begin") == 0
 
 
-def test_a_waiting_delivery_can_be_cancelled(duly: Installation, receiver: Receiver) -> None:
-    """A delivery that was refused for now and waits is cancelled: the receiver has not taken it."""
-    duly.take([reminder("r", webhook=receiver.url("denied"))])
-    duly.run("up", "--until-idle")
-    done = duly.told("cancel", duly.ledger()["r"]["id"])
-    assert done["cancelled"] == 1
-    assert duly.states() == {"cancelled": 1}
-
-
-def test_a_cancel_while_sending_says_so(duly: Installation, receiver: Receiver) -> None:
+def test_while_sending_it_says_so(cancelled: Cancelled) -> None:
     """What is under way cannot be called back: the cancel says so, and the ledger shows what came of it."""
-    receiver.slow_seconds = 5.0
-    duly.settings["DULY_PROVIDERS__HOOKS__TIMEOUT_SECONDS"] = "20"
-    duly.settings["DULY_LEASE_SECONDS"] = "60"
-    duly.take([reminder("r", webhook=receiver.url("slow"))])
-    with duly.running("up", "--until-idle") as up:
-        wait_until(lambda: receiver.requests, "the request")
-        done = duly.told("cancel", "r", "--account", ACCOUNT)
-        assert done == {"cancelled": 0, "sending": 1, "in_doubt": 0, "final": 0}
-        assert up.end().code == 0
-    one = duly.ledger()["r"]
+    assert cancelled.answers["while-sending"] == NOTHING | {"sending": 1}
+    one = cancelled.ledger["while-sending"]
     assert (one["status"], attempts(one)) == ("sent", [("accepted", None)])
 
 
-def test_what_is_in_doubt_is_not_cancelled_as_unsent(duly: Installation, receiver: Receiver) -> None:
-    """A delivery that may have been accepted is not written down as cancelled, and is not sent again either."""
-    duly.settings["DULY_PROVIDERS__HOOKS__DEDUPLICATES"] = "false"
-    duly.take([reminder("r", webhook=receiver.url("lost"))])
-    duly.run("up", "--until-idle")
-    assert duly.states() == {"held": 1}
-    done = duly.told("cancel", "r", "--account", ACCOUNT)
-    assert done == {"cancelled": 0, "sending": 0, "in_doubt": 1, "final": 0}
-    duly.run("up", "--until-idle")
-    assert (duly.states(), receiver.requests) == ({"held": 1}, 1)
+def test_while_waiting_it_wins(cancelled: Cancelled) -> None:
+    """A delivery that was refused for now is cancelled: the receiver has not taken it."""
+    assert cancelled.answers["while-waiting"] == NOTHING | {"cancelled": 1}
+    assert cancelled.ledger["while-waiting"]["status"] == "cancelled"
 
 
-def test_a_cancel_after_the_end_changes_nothing(duly: Installation, receiver: Receiver) -> None:
+def test_nothing_is_sent_afterwards(cancelled: Cancelled) -> None:
+    """Once all are cancelled, a worker that looks again sends nothing."""
+    assert cancelled.receiver.requests == cancelled.requests
+
+
+def test_in_doubt_it_is_not_written_down_as_unsent(cancelled: Cancelled) -> None:
+    """A delivery that may have been accepted does not become cancelled, and is not sent again either."""
+    assert cancelled.answers["in-doubt"] == NOTHING | {"in_doubt": 1}
+    assert cancelled.ledger["in-doubt"]["status"] == "held"
+    assert cancelled.receiver.count("lost", "in-doubt") == 1
+
+
+def test_after_the_end_it_changes_nothing(cancelled: Cancelled) -> None:
     """What was sent stays sent, and the cancel says that it was final before."""
-    duly.take([reminder("r", webhook=receiver.url("ok"))])
-    duly.run("up", "--until-idle")
-    assert duly.told("cancel", "r", "--account", ACCOUNT) == {"cancelled": 0, "sending": 0, "in_doubt": 0, "final": 1}
-    assert duly.states() == {"sent": 1}
+    assert cancelled.answers["after-end"] == NOTHING | {"final": 1}
+    assert cancelled.ledger["after-end"]["status"] == "sent"

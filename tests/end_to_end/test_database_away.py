@@ -39,7 +39,7 @@ def outage(own_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
     with beside(Receiver(slow_seconds=0.2)) as receiver, beside(MailSink(slow_seconds=0.2)) as sink:
         duly = settle_on(own_cluster.url, tmp_path_factory.mktemp("outage"), sink.url)
         duly.settings |= {
-            "DULY_LEASE_SECONDS": "30",
+            "DULY_LEASE_SECONDS": "15",
             "DULY_PROVIDERS__HOOKS__CONCURRENCY": "10",
             "DULY_PROVIDERS__MAIL__CONCURRENCY": "4",
         }
@@ -84,16 +84,17 @@ def test_outcomes_in_hand_are_not_lost(outage: Outage) -> None:
 def test_nobody_there_at_the_start(tmp_path: Path) -> None:
     """A database that refuses the connection at the start is one line, exit code 1, and no waiting."""
     duly = Installation(tmp_path, "postgresql://postgres@127.0.0.1:9/nowhere")
-    for arguments in (["work"], ["tick"], ["list"], ["import", "-"]):
-        run = duly.run(*arguments, stdin="", code=1)
+    for arguments in (["work"], ["import", "-"]):
+        run = duly.run(*arguments, code=1)
         assert (run.out, len(run.lines)) == ("", 1)
         assert "nowhere" in run.err
 
 
 def test_a_busy_sqlite_file_is_waited_for(duly_on_sqlite: Installation, receiver: Receiver) -> None:
     """Another writer may hold the file for some seconds: the worker waits its turn, and each delivery is sent once."""
-    duly_on_sqlite.take(reminder(f"r-{number}", webhook=receiver.url("slow")) for number in range(60))
+    duly_on_sqlite.take(reminder(f"r-{number}", webhook=receiver.url("slow")) for number in range(40))
     duly_on_sqlite.settings["DULY_PROVIDERS__HOOKS__CONCURRENCY"] = "8"
+    receiver.slow_seconds = 0.1
     with duly_on_sqlite.running("up", "--until-idle") as up:
         wait_until(lambda: receiver.requests >= 8, "requests under way")
         other = sqlite3.connect(duly_on_sqlite.folder / "duly.db", isolation_level=None, timeout=10)
@@ -102,5 +103,5 @@ def test_a_busy_sqlite_file_is_waited_for(duly_on_sqlite: Installation, receiver
         other.execute("rollback")
         other.close()
         assert up.end().code == 0
-    assert duly_on_sqlite.states() == {"sent": 60}
-    assert receiver.requests == 60
+    assert duly_on_sqlite.states() == {"sent": 40}
+    assert receiver.requests == 40

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
@@ -14,10 +15,12 @@ import pytest
 
 from tests.end_to_end.installation import (
     ACCOUNT,
+    AT_ONCE,
     Installation,
     Run,
     reminder,
     require_discretion,
+    settle_in,
     settle_on,
 )
 
@@ -59,6 +62,10 @@ def _nothing(_: Installation) -> None:
     """Leave everything as it is."""
 
 
+USAGES: Final = (
+    *(("nonsense",), ("import",), ("show",), ("tick", "--nope"), ("list", "--limit", "many")),
+    *(("work", "--processes", "0"), ("up", "--until-idle", "--patience", "-1")),
+)
 WRONG: Final = {
     # --- the configuration
     "unknown key": Wrong(
@@ -130,14 +137,40 @@ WRONG: Final = {
 }
 
 
+class Refusal(NamedTuple):
+    """A run that was refused, and the files before and after it."""
+
+    run: Run
+    before: set[str]
+    after: set[str]
+
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Refusal]:
+    """Every wrong thing in an installation of its own, side by side."""
+
+    def refuse(name: str) -> Refusal:
+        folder = tmp_path_factory.mktemp("refusal")
+        with settle_in("sqlite", folder) as duly:
+            wrong = WRONG[name]
+            wrong.break_it(duly)
+            before = _files(folder)
+            return Refusal(duly.run(*wrong.arguments, code=1), before, _files(folder))
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return dict(zip(WRONG, pool.map(refuse, WRONG), strict=True))
+
+
 @pytest.mark.parametrize("name", WRONG)
-def test_one_line_names_it_and_says_what_to_do(duly_on_sqlite: Installation, name: str) -> None:
+def test_one_line_names_it_and_says_what_to_do(refusals: dict[str, Refusal], name: str) -> None:
     """Whatever is wrong gives exit code 1, nothing on stdout, and exactly one line with its name and the remedy."""
-    wrong = WRONG[name]
-    wrong.break_it(duly_on_sqlite)
-    before = _files(duly_on_sqlite)
-    _require_one_line(duly_on_sqlite.run(*wrong.arguments, stdin="", code=1), *wrong.words)
-    assert _files(duly_on_sqlite) == before, "something was half written"
+    _require_one_line(refusals[name].run, *WRONG[name].words)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_nothing_is_half_written(refusals: dict[str, Refusal], name: str) -> None:
+    """What was refused has left no file behind."""
+    assert refusals[name].after == refusals[name].before
 
 
 def _require_one_line(run: Run, *words: str) -> None:
@@ -147,24 +180,17 @@ def _require_one_line(run: Run, *words: str) -> None:
     assert [word for word in words if word not in run.err] == [], run.err
 
 
-def _files(duly: Installation) -> set[str]:
+def _files(folder: Path) -> set[str]:
     """The files of the folder; SQLite's own companions come and go."""
-    return {path.name for path in duly.folder.iterdir() if not path.name.startswith("duly.db-")}
+    return {path.name for path in folder.iterdir() if not path.name.startswith("duly.db-")}
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        *(("nonsense",), ("import",), ("show",), ("tick", "--nope"), ("list", "--limit", "many")),
-        *(("work", "--processes", "0"), ("up", "--until-idle", "--patience", "-1")),
-    ],
-    ids=" ".join,
-)
-def test_wrong_usage_is_2(duly_on_sqlite: Installation, arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_is_2(duly_on_sqlite: Installation) -> None:
     """What cannot be understood gives exit code 2, a hint on stderr, and nothing on stdout."""
-    run = duly_on_sqlite.run(*arguments, code=2)
-    assert run.out == ""
-    assert "Usage: duly" in run.err
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        runs = list(pool.map(lambda arguments: duly_on_sqlite.run(*arguments, code=2), USAGES))
+    assert [run.out for run in runs] == [""] * len(USAGES)
+    assert all("Usage: duly" in run.err for run in runs)
 
 
 # --- PostgreSQL ----------------------------------------------------------------------------------
@@ -178,8 +204,8 @@ def test_pending_migrations_stop_everything(tmp_path: Path) -> None:
     with postgres_or_skip() as url:
         duly = Installation(tmp_path, "postgresql:///")
         duly.settings["DULY_DATABASE"] = url
-        for command in (["tick"], ["work"], ["list"], ["import", "-"]):
-            _require_one_line(duly.run(*command, stdin="", code=1), "`duly migrate apply`")
+        for command in (["work"], ["import", "-"]):
+            _require_one_line(duly.run(*command, code=1), "`duly migrate apply`")
         duly.run("migrate", "apply")
         assert duly.told("tick")["due"] == 0
 

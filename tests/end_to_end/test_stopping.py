@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 
 from duly.testing.receiver import Receiver
 from tests.end_to_end.doubles import beside
-from tests.end_to_end.installation import Installation, reminder, wait_until
+from tests.end_to_end.installation import DIALECTS, Installation, Run, Shown, attempts, reminder, settle_in, wait_until
 
 ROWS: Final = 150
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
-@pytest.fixture
-def slow() -> Iterator[Receiver]:
-    """A receiver that takes its time."""
-    with beside(Receiver(slow_seconds=0.4)) as running:
-        yield running
+class Stopped(NamedTuple):
+    """A program that was stopped in the middle, and what stood then."""
+
+    run: Run
+    states: dict[str, int]
+    accepted: int
+    requests: int
+    ledger: dict[str, Shown]
+
+
+@pytest.fixture(scope="module", params=DIALECTS)
+def stops(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Stopped]:
+    """`work` is stopped by Ctrl-C; `up` goes on with the same rows, and is stopped by SIGTERM."""
+    folder = tmp_path_factory.mktemp("stopping")
+    with beside(Receiver(slow_seconds=0.3)) as receiver, settle_in(request.param, folder) as duly:
+        _fill(duly, receiver)
+        return [_stop(duly, receiver, "work", signal.SIGINT), _stop(duly, receiver, "up", signal.SIGTERM)]
 
 
 def _fill(duly: Installation, receiver: Receiver) -> None:
@@ -31,43 +40,56 @@ def _fill(duly: Installation, receiver: Receiver) -> None:
     duly.told("tick")
 
 
-@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-def test_a_signal_drains(duly: Installation, slow: Receiver, number: signal.Signals) -> None:
-    """Both signals end a worker with 0 and its tally: what was sent is recorded, what was claimed is ready again."""
-    _fill(duly, slow)
-    with duly.running("work", "--json") as worker:
-        wait_until(lambda: slow.requests >= 10, "requests under way")
-        run = worker.end(number)
-    assert run.code == 0
-    sent = run.document["sent"]
-    assert slow.requests == len(slow.accepted) == sent
-    assert duly.states() == {"sent": sent, "ready": ROWS - sent}
-    assert {one["attempts"][0]["outcome"] for one in duly.ledger().values() if one["attempts"]} == {"accepted"}
+def _stop(duly: Installation, receiver: Receiver, command: str, number: signal.Signals) -> Stopped:
+    before = receiver.requests
+    with duly.running(command, "--json") as program:
+        wait_until(lambda: receiver.requests >= before + 10, "requests under way")
+        run = program.end(number)
+    return Stopped(run, duly.states(), len(receiver.accepted), receiver.requests, duly.ledger())
 
 
-def test_up_drains_too(duly: Installation, slow: Receiver) -> None:
-    """A signal drains `up` like `work`."""
-    _fill(duly, slow)
-    with duly.running("up") as up:
-        wait_until(lambda: slow.requests >= 10, "requests under way")
-        assert up.end(signal.SIGINT).code == 0
-    assert duly.states() == {"sent": slow.requests, "ready": ROWS - slow.requests}
+@pytest.mark.parametrize("which", [0, 1], ids=["work-SIGINT", "up-SIGTERM"])
+def test_a_signal_drains(stops: list[Stopped], which: int) -> None:
+    """The program ends with 0 and its tally: what was sent is recorded, and what was claimed is ready again."""
+    stopped = stops[which]
+    assert stopped.run.code == 0
+    assert stopped.states == {"sent": stopped.requests, "ready": ROWS - stopped.requests}
+    assert sum(one.run.document["sent"] for one in stops[: which + 1]) == stopped.requests == stopped.accepted
 
 
-def test_several_workers_drain(duly_on_postgres: Installation, slow: Receiver) -> None:
+@pytest.mark.parametrize("which", [0, 1], ids=["work-SIGINT", "up-SIGTERM"])
+def test_a_drain_leaves_no_doubt(stops: list[Stopped], which: int) -> None:
+    """Every attempt that had begun has its answer on record."""
+    begun = [one for one in stops[which].ledger.values() if one["attempts"]]
+    assert len(begun) == stops[which].requests
+    assert all(attempts(one) == [("accepted", None)] for one in begun)
+
+
+def test_several_workers_drain(duly_on_postgres: Installation) -> None:
     """A signal to `work --processes 2` drains both, and their tallies are added up."""
-    _fill(duly_on_postgres, slow)
+    with beside(Receiver(slow_seconds=0.3)) as receiver:
+        _fill(duly_on_postgres, receiver)
+        with duly_on_postgres.running("work", "--processes", "2", "--json") as workers:
+            wait_until(lambda: workers.said.count("worker_started") == 2, "both have started")
+            wait_until(lambda: receiver.requests >= 20, "requests under way")
+            run = workers.end(signal.SIGTERM)
+        assert run.code == 0
+        assert run.document["sent"] == receiver.requests
+        assert duly_on_postgres.states() == {"sent": receiver.requests, "ready": ROWS - receiver.requests}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_workers_asked_to_leave_at_once_leave(duly_on_postgres: Installation, number: signal.Signals) -> None:
+    """A signal that comes before the workers can listen ends them too, with an empty tally and no complaint."""
     with duly_on_postgres.running("work", "--processes", "2", "--json") as workers:
-        wait_until(lambda: slow.requests >= 20, "requests under way")
-        run = workers.end(signal.SIGTERM)
-    assert run.code == 0
-    assert run.document["sent"] == slow.requests
-    assert duly_on_postgres.states() == {"sent": slow.requests, "ready": ROWS - slow.requests}
+        wait_until(lambda: workers.children == 2, "both were started")
+        run = workers.end(number)
+    assert (run.code, run.document["claimed"]) == (0, 0)
 
 
-def test_an_idle_worker_leaves_at_once(duly: Installation) -> None:
-    """A worker that has nothing to do leaves within a second or two of the signal."""
-    with duly.running("work", "--json") as worker:
+def test_an_idle_worker_leaves_soon(duly_on_postgres: Installation) -> None:
+    """A worker that has nothing to do leaves within seconds of the signal."""
+    with duly_on_postgres.running("work", "--json") as worker:
         wait_until(lambda: "worker_started" in worker.said, "started")
         assert worker.end(signal.SIGTERM, seconds=5).document["claimed"] == 0
 
@@ -84,13 +106,13 @@ def test_a_second_signal_leaves_at_once(duly_on_sqlite: Installation, receiver: 
     assert duly_on_sqlite.states() == {"sending": 1}
 
 
-def test_an_interrupted_import_can_be_run_again(duly_on_sqlite: Installation, tmp_path: Path) -> None:
+def test_an_interrupted_import_can_be_run_again(duly_on_sqlite: Installation) -> None:
     """Ctrl-C during an import leaves with 130 and no traceback; run again, it completes the same rows."""
-    rows = [reminder(f"r-{number}", webhook="http://127.0.0.1:9/prvt", due_in=9e6) for number in range(30_000)]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    file = duly_on_sqlite.folder / "duly.db-wal"
+    rows = [reminder(f"r-{number}", webhook="http://127.0.0.1:9/prvt", due_in=9e6) for number in range(20_000)]
+    (duly_on_sqlite.folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    log = duly_on_sqlite.folder / "duly.db-wal"
     with duly_on_sqlite.running("import", "rows.jsonl") as program:
-        wait_until(lambda: file.exists() and file.stat().st_size > 500_000, "rows are written")
+        wait_until(lambda: log.exists() and log.stat().st_size > 500_000, "rows are written")
         run = program.end(signal.SIGINT)
     assert (run.code, run.err) == (130, "")
     told = duly_on_sqlite.told("import", "rows.jsonl")

@@ -12,7 +12,7 @@ from duly.testing.receiver import Receiver
 from tests.end_to_end.doubles import LATER_SECONDS, LaterReceiver, TimedReceiver, beside
 from tests.end_to_end.installation import Installation, attempts, reminder, wait_until
 
-ROWS: Final = 300
+ROWS: Final = 200
 RATE: Final = 20
 
 

@@ -18,8 +18,9 @@ from duly.core import keys
 from duly.core.limits import Limits
 from duly.core.model import Channel, NewReminder, OnDoubt
 from duly.flows.claim import Cursors, claim
-from duly.flows.deliver import Route, send_some, settle_some
+from duly.flows.deliver import send_some, settle_some
 from duly.flows.reconcile import reconcile
+from duly.flows.route import Route
 from duly.flows.tick import tick
 from duly.flows.upkeep import keep_up
 from duly.ports import Batch, Clock, HttpRequest, Provider, Store

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from duly.core import keys
 from duly.core.model import Claimed, Content, Frozen
 from duly.errors import StoreError, StoreUnavailable
-from duly.flows.deliver import BATCH_ROWS_MAX, Lease, give_back
+from duly.flows.route import BATCH_ROWS_MAX, Lease, give_back
 from duly.ports import Answer, HttpRequest
 from duly.providers.webhook import WebhookProvider
 from duly.testing.driving import drive
@@ -21,7 +22,7 @@ A = "https://a.example/in"
 B = "https://b.example/in"
 TRUST_SECONDS = 48.0  # a lease of 60 s, less a timeout of 10 s and a margin of 2 s
 
-NOTHING_UNDER_WAY = (0, {}, {})
+NOTHING_UNDER_WAY: Final[Any] = (0, {}, {})
 
 
 def under_way(scene: Scene) -> tuple[int, dict[bytes, Lease], dict[int, object]]:

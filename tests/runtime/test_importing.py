@@ -34,7 +34,8 @@ class Rejected:
 
     def write(self, line: int, rejection: Rejection, row: Mapping[str, Any] | None) -> None:
         """See Rejects.write."""
-        self.rows.append((line, rejection.field, rejection.reason, row and row.get("idempotency_key")))
+        key = None if row is None else row["idempotency_key"]
+        self.rows.append((line, rejection.field, rejection.reason, key))
 
 
 class Import:
@@ -158,7 +159,7 @@ def test_an_outage_in_the_middle_is_waited_for(ledger: Import) -> None:
     assert [line["event"] for line in lines] == ["database_away", "database_back"]
 
 
-def test_a_file_that_breaks_off_loses_nothing_of_what_was_read(ledger: Import) -> None:
+def test_a_file_that_breaks_off_loses_no_batch_that_was_read(ledger: Import) -> None:
     """The batch that was read before the break is written and told, and the break is an error."""
 
     def rows() -> Iterator[Row]:

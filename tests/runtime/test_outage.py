@@ -172,9 +172,7 @@ def test_a_decision_is_made_through_an_outage(scene: Scene) -> None:
     assert len(scene.unsteady.called("decide")) == 2
 
 
-def test_a_begin_is_not_repeated_and_its_rows_are_given_back_through_the_outage(
-    scene: Scene, lines: list[Any]
-) -> None:
+def test_a_begin_is_not_repeated_and_its_rows_are_given_back_through_the_outage(scene: Scene, lines: list[Any]) -> None:
     """An attempt must not be begun twice: nothing is sent, the rows go back, and the outage is told once."""
     (delivery,) = scene.ready("a")
     patiently(scene)
@@ -185,6 +183,17 @@ def test_a_begin_is_not_repeated_and_its_rows_are_given_back_through_the_outage(
     assert scene.stands(delivery) == ("waiting", "begin_unconfirmed")
     assert len(scene.unsteady.called("begin")) == 1
     assert told(lines) == ["database_away", "database_back"]
+
+
+def test_a_begin_that_is_not_answered_is_told_though_the_next_call_is(scene: Scene, lines: list[Any]) -> None:
+    """An outage of one call is one too, and the pause comes before the rows are given back."""
+    (delivery,) = scene.ready("a")
+    patiently(scene)
+    scene.unsteady.refuse("begin", AWAY)
+    assert drive(send_some(scene.route, 0.25)) == 0
+    assert scene.stands(delivery) == ("ready", None)
+    assert told(lines) == ["database_away", "database_back"]
+    assert lines[1]["away_seconds"] > 0.0
 
 
 def test_what_holds_nothing_in_its_hands_is_not_repeated(scene: Scene, lines: list[Any]) -> None:

@@ -156,7 +156,7 @@ class PostgresLedger:
     async def set_up(self) -> PostgresLedger:
         """Open the first store."""
         store = await self.another()
-        self.store: Store = store
+        self.store: Any = store
         self.views: Views = store.views()
         return self
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -168,6 +169,23 @@ def test_times_are_utc_whatever_the_session_says(postgres_harness: PostgresHarne
             await ledger.change(f'alter database "{name}" reset timezone')
 
     asyncio.run(act())
+
+
+def test_commits_are_durable_whatever_the_database_says(postgres_harness: PostgresHarness) -> None:
+    """Within the store's transactions a commit waits for the disk, also where the database would not."""
+
+    async def act() -> Any:
+        async with postgres_harness.open() as ledger:
+            name = await ledger.value("select current_database()")
+            await ledger.change(f'alter database "{name}" set synchronous_commit = off')
+            store = await ledger.another()
+            async with store._shared.transaction() as tx:
+                found = await tx._connection.execute("select current_setting('synchronous_commit')")
+                said = await found.fetchone()
+            await ledger.change(f'alter database "{name}" reset synchronous_commit')
+            return said
+
+    assert asyncio.run(act()) == ("on",)
 
 
 def test_the_store_leaves_the_session_as_it_was(postgres_harness: PostgresHarness) -> None:

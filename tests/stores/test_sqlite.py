@@ -408,9 +408,8 @@ HOT: Final = (
 WALKS: Final = {
     "next_look": "SCAN w USING INDEX work_next",
     "next_lease_end": "SCAN work USING INDEX work_leased",
-    "open_with_ended_lease": "SCAN work USING INDEX work_leased",
     "next_expiry": "SCAN w USING INDEX work_expiry",
-    "list": "SCAN d USING INDEX delivery_created",
+    "list": "SCAN d",
 }
 ALWAYS: Final = ("SCAN place", "SCAN CONSTANT ROW")
 SORTED_IN_MEMORY: Final = ("list_of_reminder",)  # the few deliveries of one reminder

@@ -12,16 +12,13 @@ there are too many of them they go back to wait, so that one slow receiver does 
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from duly.core import keys
 from duly.core.admit import Go, Stop, admit
-from duly.core.limits import LEASE_MARGIN_SECONDS, Limits
 from duly.core.model import (
     Attempt,
     Claimed,
@@ -37,43 +34,14 @@ from duly.core.model import (
 from duly.core.settle import settle, signal
 from duly.core.states import State
 from duly.errors import StoreUnavailable, Unrenderable
-from duly.ports import (
-    Batch,
-    Claims,
-    Clock,
-    Completion,
-    Dice,
-    Provider,
-    Request,
-    Store,
-    Templates,
-    Transport,
-)
+from duly.flows.route import BATCH_ROWS_MAX, Flight, Lease, Route, give_back, parts
+from duly.ports import Batch, Completion, Request
 
-__all__ = ["Flight", "Lease", "Route", "give_back", "send_some", "settle_some"]
+__all__ = ["send_some", "settle_some"]
 
-T = TypeVar("T")
-BATCH_ROWS_MAX: Final = 500
 HELD_BACK_ROWS_MAX: Final = 1_000
-HELD_BACK_ROWS_FULL: Final = 750  # from here on a claim may not be worth while, so some are put off
 NO_SEAT_WAIT_SECONDS: Final = 0.01
 NO_SEAT_LOOK_SECONDS: Final = 0.001
-
-
-class Lease(NamedTuple):
-    """A claimed row with the two clocks of its claim: ours before it was asked for, and the database's."""
-
-    row: Claimed
-    asked_at: float
-    claimed_at: datetime
-
-    def database_time(self, reading: float) -> datetime:
-        """The database's time at a reading of our clock, or a little later: the claim's own duration."""
-        return self.claimed_at + timedelta(seconds=reading - self.asked_at)
-
-    def reading_at(self, moment: datetime) -> float:
-        """The reading at a moment of the database's time, or a little earlier."""
-        return self.asked_at + (moment - self.claimed_at).total_seconds()
 
 
 class Ready(NamedTuple):
@@ -82,51 +50,6 @@ class Ready(NamedTuple):
     lease: Lease
     frozen: Frozen
     good_until: datetime
-
-
-class Flight(NamedTuple):
-    """A request under way."""
-
-    lease: Lease
-    number: int
-    destination: str
-
-
-@dataclass(slots=True)
-class Route:
-    """Everything that the deliveries of one provider need, and what is under way on it.
-
-    A row passes through `held_back` (leased), `seated` (a slot is taken, nothing was sent), `flights` (sent,
-    the slot still taken) and, once its answer has come, `landed`.
-    """
-
-    provider: Provider
-    transport: Transport
-    templates: Templates
-    claims: Claims
-    store: Store
-    clock: Clock
-    dice: Dice
-    worker: str
-    lease_seconds: float
-    limits: Limits
-    tally: Counter[str]
-    held_back: deque[Lease] = field(default_factory=deque)
-    seated: dict[bytes, Lease] = field(default_factory=dict)
-    flights: dict[int, Flight] = field(default_factory=dict)
-    landed: list[Completion] = field(default_factory=list)
-    last_token: int = 0
-    crowded: bool = False  # slots are free, but not for the hosts of the rows that are held back
-    freed: bool = False  # a slot was freed since a seat was last looked for
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is under way here."""
-        return not self.held_back and not self.seated and not self.flights
-
-    def trust_seconds(self) -> float:
-        """For how long after asking for a claim a request may still start."""
-        return self.lease_seconds - self.provider.timeout_seconds - LEASE_MARGIN_SECONDS
 
 
 # --- send ----------------------------------------------------------------------------------------
@@ -149,17 +72,6 @@ async def send_some(route: Route, max_wait: float) -> int:
         raise
     await _unseat(route)
     return started
-
-
-async def give_back(route: Route, leases: Iterable[Lease]) -> None:
-    """Return leased rows of which nothing was sent."""
-    for part in _parts([(lease.row.id, lease.row.fence) for lease in leases]):
-        await route.store.abandon(route.worker, part)
-
-
-def _parts(rows: Sequence[T]) -> Iterator[Sequence[T]]:
-    """As many rows as one call of the store takes."""
-    return (rows[start : start + BATCH_ROWS_MAX] for start in range(0, len(rows), BATCH_ROWS_MAX))
 
 
 async def _take_more(route: Route, room: int, max_wait: float) -> None:
@@ -250,7 +162,7 @@ async def _send_seated(route: Route) -> int:
     ready, stopped = _prepare(route)
     await _stop(route, stopped)
     _free(route, [lease.row.id for lease, _ in stopped])
-    return sum([await _begin(route, part) for part in _parts(ready)])
+    return sum([await _begin(route, part) for part in parts(ready)])
 
 
 def _free(route: Route, deliveries: Iterable[bytes]) -> None:
@@ -299,7 +211,7 @@ def _admit_and_freeze(route: Route, lease: Lease, reading: float) -> Ready | Sto
 
 async def _stop(route: Route, stopped: Sequence[tuple[Lease, Stop]]) -> None:
     """Record what was decided about rows that are not sent now."""
-    for part in _parts(stopped):
+    for part in parts(stopped):
         decisions = [
             Decision(lease.row.id, lease.row.fence, State.LEASED, stop.state, stop.reason, stop.next_at, stop.closed)
             for lease, stop in part

@@ -53,7 +53,6 @@ def _decision(row: Doubtful, step: Step) -> Decision:
         step.state,
         step.reason,
         step.next_at,
-        closed=row.closed and not step.certain,
         granted=step.granted,
         certain=step.certain,
     )

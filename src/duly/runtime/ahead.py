@@ -39,7 +39,7 @@ class ClaimAhead:
         batch = finished.result()
         if batch is None:
             await asyncio.sleep(min(max_wait, EMPTY_PAUSE_SECONDS))
-        elif not self._closed:
+        else:
             self._next = asyncio.ensure_future(self._claim(limit))
         return batch
 

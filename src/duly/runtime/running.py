@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Coroutine
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 import orjson
@@ -19,7 +20,7 @@ from duly.errors import DulyError
 from duly.runtime.bootstrap import open_plant, worker_name
 from duly.runtime.config import Config
 from duly.runtime.telemetry import configure
-from duly.runtime.worker import Worker
+from duly.runtime.worker import TALLY_WORDS, Worker
 
 __all__ = ["run_worker", "run_workers"]
 
@@ -41,27 +42,41 @@ def run_workers(processes: int, config_path: Path | None, idle_after: float | No
     command = [sys.executable, "-m", "duly", *(["--config", str(config_path)] if config_path else []), "work", "--json"]
     if idle_after is not None:
         command += ["--until-idle", "--patience", str(idle_after)]
-    # In sessions of their own: a Ctrl-C at the terminal reaches them once, from here.
-    children = [subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) for _ in range(processes)]
-    before = {number: signal.signal(number, lambda got, _: _pass_on(children, got)) for number in SIGNALS}
-    try:
-        answers = [child.communicate()[0] for child in children]
-    finally:
-        for number, was in before.items():
-            signal.signal(number, was)
-    failed = [child.pid for child in children if child.returncode]
+    answers, failed = _finished(command, processes)
     if failed:
-        raise DulyError(f"{len(failed)} of {processes} workers failed; their own lines are above")
-    tally: Counter[str] = Counter()
+        raise DulyError(f"{failed} of {processes} workers failed; their own lines are above")
+    tally: Counter[str] = Counter(dict.fromkeys(TALLY_WORDS, 0))
     for answer in answers:
         tally.update(orjson.loads(answer))
     return {**tally, "seconds": round(time.monotonic() - started, 3)}
 
 
-def _pass_on(children: list[subprocess.Popen[bytes]], number: int) -> None:
-    for child in children:
-        if child.poll() is None:
-            child.send_signal(number)
+def _finished(command: list[str], processes: int) -> tuple[list[bytes], int]:
+    """What the children said, and how many of them failed. Signals are passed on to them meanwhile."""
+    children: list[subprocess.Popen[bytes]] = []
+    asked: list[int] = []
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        asked.append(number)
+        for child in children:
+            if child.poll() is None:
+                child.terminate()  # also for Ctrl-C: Python, while it starts, would answer that with a traceback
+
+    before = {number: signal.signal(number, pass_on) for number in SIGNALS}
+    try:
+        while len(children) < processes and not asked:
+            # In sessions of their own: a Ctrl-C at the terminal reaches them once, from here.
+            children.append(subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True))
+        answers = [child.communicate()[0] for child in children]
+    finally:
+        for number, was in before.items():
+            signal.signal(number, was)
+    if len(asked) > 1:
+        raise KeyboardInterrupt
+    # Asked to leave before it could listen, a child has no tally, and has claimed nothing.
+    allowed = {0, -signal.SIGTERM} if asked else {0}
+    failed = sum(child.returncode not in allowed for child in children)
+    return [answer for answer in answers if answer], failed
 
 
 async def _work(config: Config, idle_after: float | None, *, ticks: bool) -> dict[str, int]:

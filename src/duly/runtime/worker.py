@@ -19,8 +19,9 @@ from typing import Final
 from duly.core.limits import Limits
 from duly.errors import StoreError, StoreUnavailable
 from duly.flows.claim import Cursors, claim
-from duly.flows.deliver import Lease, Route, give_back, send_some, settle_some
+from duly.flows.deliver import send_some, settle_some
 from duly.flows.reconcile import reconcile
+from duly.flows.route import Lease, Route, give_back
 from duly.flows.tick import tick
 from duly.flows.upkeep import UPKEEP_BATCH_ROWS, keep_up
 from duly.ports import Batch, Clock, Dice, Policies, Provider, Store, Templates, Transport
@@ -258,7 +259,7 @@ class Worker:
             return None
 
 
-async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+async def _cancel(loops: Sequence[asyncio.Task[None]]) -> None:
+    for loop in loops:
+        loop.cancel()
+    await asyncio.gather(*loops, return_exceptions=True)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from duly.core import keys
 from duly.core.model import Block, Channel, Lane, Outcome, Signal, SignalKind
 from duly.core.states import State
-from duly.testing.builders import frozen, settlement, start
+from duly.testing.builders import NAMESPACE, frozen, settlement, start
 from tests.stores.conformance import case
 from tests.stores.conformance.scene import HOOKS, Scene
 
@@ -199,7 +199,7 @@ async def hear(scene: Scene, endpoint: bytes, kind: SignalKind, reason: str, sec
 async def a_closed_door_is_seen_by_the_claim(scene: Scene) -> None:
     """A claim shows the endpoint's block while it lasts, and none afterwards."""
     await scene.ready("r1", "r2")
-    endpoint = keys.endpoint_id("a-namespace-for-tests", URL)
+    endpoint = keys.endpoint_id(NAMESPACE, URL)
     now = await scene.now()
     await hear(scene, endpoint, SignalKind.BLOCK, "retry_after", 30)
     block = (await scene.claim_one_of(1)).block
@@ -211,10 +211,22 @@ async def a_closed_door_is_seen_by_the_claim(scene: Scene) -> None:
 
 
 @case
+async def a_claim_sees_its_own_endpoints_door_only(scene: Scene) -> None:
+    """A block of one endpoint, or of the same endpoint at another provider, is not shown with another's rows."""
+    await scene.ready("r1", addresses={"webhook": "https://one.example.com/"})
+    await scene.ready("r2", addresses={"webhook": "https://other.example.com/"})
+    one, other = (keys.endpoint_id(NAMESPACE, f"https://{name}.example.com/") for name in ("one", "other"))
+    await hear(scene, one, SignalKind.BLOCK, "retry_after", 30)
+    await scene.store.settle("another-provider", [], [Signal(other, SignalKind.OPEN, "auth", 30)])
+    blocks = {row.reminder_key: row.block for row in (await scene.claim()).rows}
+    assert (blocks["r1"] is None, blocks["r2"] is None) == (False, True)
+
+
+@case
 async def an_open_circuit_is_seen_until_it_closes(scene: Scene) -> None:
     """A claim shows an open circuit also after its moment, so that admission lets one row probe it."""
     await scene.ready("r1", "r2", "r3")
-    endpoint = keys.endpoint_id("a-namespace-for-tests", URL)
+    endpoint = keys.endpoint_id(NAMESPACE, URL)
     await hear(scene, endpoint, SignalKind.OPEN, "auth", 5)
     await scene.ledger.pass_time(10)
     block = (await scene.claim_one_of(1)).block

@@ -123,7 +123,7 @@ async def a_refusal_needs_its_fence(scene: Scene) -> None:
     now = await scene.now()
     for outcome in (Outcome.REJECTED, Outcome.REFUSED, Outcome.NOT_SENT, Outcome.UNKNOWN):
         for fence in (row.fence + 1, row.fence - 1):
-            wrong = settlement(row, 7, outcome, now)._replace(fence=fence)
+            wrong = settlement(row, 1, outcome, now)._replace(fence=fence)
             assert (await scene.store.settle(HOOKS, [wrong], [])).moved == frozenset()
     assert await scene.state(row.id) == State.SENDING
 
@@ -316,6 +316,17 @@ async def a_settlement_may_close(scene: Scene) -> None:
     row = await scene.sending("r")
     await scene.settle(row, Outcome.UNKNOWN, closed=True)
     assert (await scene.looked_at()).closed
+
+
+@case
+async def a_settlement_opens_nothing(scene: Scene) -> None:
+    """A settlement that says nothing of it leaves the rungs that send closed."""
+    await scene.ready_in_doubt("r")
+    row = await scene.claim_one()
+    await scene.decide(row, State.LEASED, State.WAITING, reason="late_answer", closed=True)
+    await scene.again(Outcome.REFUSED, 2)
+    await scene.store.promote(10)
+    assert (await scene.claim_one()).closed
 
 
 @case

@@ -115,6 +115,17 @@ async def a_cancelled_reminder_does_not_fire(scene: Scene) -> None:
 
 
 @case
+async def a_paused_reminder_does_not_fire(scene: Scene) -> None:
+    """A reminder that is paused is not due, nor does a tick fire that read it before."""
+    await scene.schedule("r")
+    batch = await fired(scene)
+    await scene.ledger.change("update reminder set status = 'paused'")
+    assert (await scene.store.due(10)).rows == []
+    assert await scene.store.due_remain() is False
+    assert await scene.store.materialise(batch) == Materialised(0, 0, 1)
+
+
+@case
 async def a_restored_cursor_creates_nothing_again(scene: Scene) -> None:
     """A due time that was set back fires again, finds its delivery there, and opens no second work."""
     await scene.ready("r")

@@ -52,8 +52,8 @@ class _PackedDumper(Dumper):
 
     format = Format.BINARY
 
-    def dump(self, obj: Any) -> Buffer:
-        return bytes(obj)
+    def dump(self, obj: Packed) -> Buffer:
+        return obj
 
 
 class _IdLoader(Loader):

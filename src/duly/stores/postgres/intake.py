@@ -17,6 +17,7 @@ from duly.errors import StoreError
 from duly.stores.bisect import write_all
 from duly.stores.postgres.arrays import Packed, bools, byteas, ints, texts, times, uuids
 from duly.stores.postgres.connect import Connections, Transaction
+from duly.stores.rounds import rounds
 
 __all__ = ["Accounts", "schedule"]
 
@@ -59,17 +60,12 @@ def _refuse(row: NewReminder) -> NoReturn:
 
 async def _schedule(tx: Transaction, numbers: dict[str, int], rows: Sequence[NewReminder]) -> list[Scheduled]:
     """Distinct ids first; the same id again in a later round, when the first is there to be compared with."""
-    answers: list[Scheduled | None] = [None] * len(rows)
-    places = list(range(len(rows)))
-    while places:
-        firsts: dict[bytes, int] = {}
+    answers = [Scheduled.CONFLICT] * len(rows)
+    for places in rounds(range(len(rows)), lambda place: rows[place].id):
+        decided = await _schedule_distinct(tx, numbers, [rows[place] for place in places])
         for place in places:
-            firsts.setdefault(rows[place].id, place)
-        decided = await _schedule_distinct(tx, numbers, [rows[place] for place in firsts.values()])
-        for identity, place in firsts.items():
-            answers[place] = decided.get(identity, Scheduled.CONFLICT)
-        places = [place for place in places if answers[place] is None]
-    return [answer for answer in answers if answer is not None]
+            answers[place] = decided.get(rows[place].id, Scheduled.CONFLICT)
+    return answers
 
 
 async def _schedule_distinct(tx: Transaction, numbers: dict[str, int], rows: Sequence[NewReminder]) -> Answers:

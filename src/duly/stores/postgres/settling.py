@@ -20,6 +20,7 @@ from duly.stores.bisect import write_all
 from duly.stores.postgres.arrays import Packed, bools, floats, ints, texts, times, uuids
 from duly.stores.postgres.claims import add_budgets
 from duly.stores.postgres.connect import Connections, Transaction
+from duly.stores.rounds import rounds
 
 __all__ = ["WAKE_ROWS_MAX", "decide", "settle"]
 
@@ -42,18 +43,20 @@ async def settle(
     async def write(part: Sequence[Settlement]) -> Settled:
         async with connections.transaction() as tx:
             await _signal(tx, provider, told)
-            settled = await _settle(tx, part)
+            settled = [await _settle(tx, distinct) for distinct in rounds(part, lambda row: row.id)]
         told.clear()
-        return settled
+        return _added(settled)
 
-    parts = await write_all(sorted(rows, key=lambda row: row.id), write, _scrub)
+    return _added(await write_all(sorted(rows, key=lambda row: row.id), write, _scrub))
+
+
+def _added(parts: Sequence[Settled]) -> Settled:
     moved = frozenset[bytes]().union(*(part.moved for part in parts))
     return Settled(moved, sum(part.stale for part in parts), sum(part.corrected for part in parts))
 
 
 async def _settle(tx: Transaction, rows: Sequence[Settlement]) -> Settled:
-    if not rows:
-        return Settled(frozenset(), 0, 0)
+    """Settle distinct deliveries."""
     moved, ended, overtaken, stale, corrected = await tx.row("settle", *_columns(rows))
     settled = {*(moved or ()), *(ended or ())}
     if overtaken:
@@ -165,8 +168,11 @@ async def decide(connections: Connections, actor: str, decisions: Sequence[Decis
 
     async def write(part: Sequence[Decision]) -> frozenset[bytes]:
         async with connections.transaction() as tx:
-            cursor = await tx.send("decide", *_decision_columns(part), actor)
-        return frozenset(identity for (identity,) in await cursor.fetchall())
+            cursors = [
+                await tx.send("decide", *_decision_columns(distinct), actor)
+                for distinct in rounds(part, lambda decision: decision.id)
+            ]
+        return frozenset([identity for cursor in cursors for (identity,) in await cursor.fetchall()])
 
     parts = await write_all(sorted(decisions, key=lambda decision: decision.id), write, _scrub_decision)
     return frozenset[bytes]().union(*parts)

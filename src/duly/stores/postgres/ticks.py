@@ -38,7 +38,7 @@ async def materialise(connections: Connections, fired: Sequence[Fired]) -> Mater
     """See Store.materialise."""
     if not fired:
         return Materialised(0, 0, 0)
-    ordered = sorted(fired, key=lambda one: one.reminder)
+    ordered = sorted({one.reminder: one for one in reversed(fired)}.values(), key=lambda one: one.reminder)
     async with connections.transaction() as tx:
         advanced = await _advance(tx, ordered)
         wanted = [new for one in ordered if one.reminder in advanced for new in one.deliveries]
@@ -64,7 +64,7 @@ async def _add_deliveries(tx: Transaction, wanted: Sequence[NewDelivery]) -> set
         return set()
     for new in wanted:
         check(None, new.state)
-    ordered = sorted(wanted, key=lambda new: new.id)
+    ordered = sorted({new.id: new for new in wanted}.values(), key=lambda new: new.id)
     found = await tx.rows("add_deliveries", *_delivery_columns(ordered))
     created = {identity for (identity,) in found}
     await _add_contacts(tx, (new for new in ordered if new.id in created and new.address is not None))

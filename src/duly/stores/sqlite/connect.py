@@ -96,7 +96,8 @@ class Database:
 
     def _set_up(self) -> None:
         try:
-            self._raw.create_function("db_now", 0, self.now)
+            # Deterministic: asked once per statement, as SQLite does with its own clock.
+            self._raw.create_function("db_now", 0, self.now, deterministic=True)
             _write_ahead(self._raw, self.path)
             for setting in SETTINGS:
                 self._raw.execute(setting)

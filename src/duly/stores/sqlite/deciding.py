@@ -11,9 +11,10 @@ from collections.abc import Sequence
 
 from duly.core.model import Decision
 from duly.core.states import FINAL, IllegalTransition, State, check
+from duly.stores.rounds import rounds
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
-from duly.stores.sqlite.moves import Entries, Row, may_become, open_rows_of, rounds
+from duly.stores.sqlite.moves import Entries, Row, may_become, open_rows_of
 
 __all__ = ["decide"]
 
@@ -24,7 +25,7 @@ def decide(db: Database, actor: str, decisions: Sequence[Decision]) -> frozenset
     for decision in decisions:
         _check(decision)
     with db.writing():
-        for batch in rounds(decisions):
+        for batch in rounds(decisions, lambda decision: decision.id):
             seen, entries = open_rows_of(db, batch), Entries()
             moved.update(one.id for one in batch if _decide(db, actor, one, seen.get(one.id), entries))
             entries.write(db)

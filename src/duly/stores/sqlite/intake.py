@@ -64,8 +64,6 @@ def _unreachable(db: Database, account: int | None, new: NewReminder) -> Schedul
 
 
 def _add_recipient(db: Database, account: int, new: NewReminder) -> None:
-    if not new.contacts:
-        return
     db.change(
         "recipient_add",
         id=new.recipient,

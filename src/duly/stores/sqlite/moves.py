@@ -9,14 +9,14 @@ delivery that may have been accepted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple, Protocol
 
 from duly.core.model import Result
 from duly.core.states import FINAL, State, check
 from duly.stores.sqlite.connect import Database
 
-__all__ = ["Ending", "Entries", "Row", "endings", "may_become", "open_rows", "open_rows_of", "result_values", "rounds"]
+__all__ = ["Ending", "Entries", "Row", "endings", "may_become", "open_rows", "open_rows_of", "result_values"]
 
 #: What may become of a delivery in doubt: it stays open, was accepted, or nobody will ever know.
 OPEN_TO_DOUBT: Final = frozenset(State) - FINAL - {State.FOLDED} | {State.SENT, State.UNCONFIRMED}
@@ -59,19 +59,6 @@ class Named(Protocol):
     def id(self) -> bytes:
         """The delivery."""
         ...
-
-
-About = TypeVar("About", bound=Named)
-
-
-def rounds(batch: Sequence[About]) -> Iterator[list[About]]:
-    """The batch in rounds, in each of which a delivery appears once, so that a round can be seen at once."""
-    rest: Iterable[About] = batch
-    while rest:
-        firsts: dict[bytes, About] = {}
-        later = [one for one in rest if firsts.setdefault(one.id, one) is not one]
-        yield list(firsts.values())
-        rest = later
 
 
 def open_rows_of(db: Database, batch: Iterable[Named]) -> dict[bytes, Row]:

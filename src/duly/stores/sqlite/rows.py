@@ -42,6 +42,9 @@ __all__ = [
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
 SECOND_US: Final = 1_000_000
+#: Looked up rather than called: an enum's constructor is slow, and these stand in every claimed row.
+LANES: Final = {lane.value: lane for lane in Lane}
+CHANNELS: Final = {channel.value: channel for channel in Channel}
 
 
 def micros(when: datetime) -> int:
@@ -56,7 +59,7 @@ def maybe_micros(when: datetime | None) -> int | None:
 
 def moment(stored: int) -> datetime:
     """A stored moment, in UTC."""
-    return EPOCH + timedelta(microseconds=stored)
+    return EPOCH + stored * MICROSECOND
 
 
 def maybe_moment(stored: int | None) -> datetime | None:
@@ -83,10 +86,10 @@ def due(row: tuple[Any, ...]) -> Due:
         revision=revision,
         due_at=moment(due_at),
         deadline_at=moment(deadline_at),
-        channels=tuple(map(Channel, orjson.loads(channels))),
+        channels=tuple(CHANNELS[name] for name in orjson.loads(channels)),
         addresses=orjson.loads(addresses),
         inline=bool(inline),
-        lane=Lane(lane),
+        lane=LANES[lane],
     )
 
 
@@ -99,39 +102,39 @@ def claimed(row: Sequence[Any], attempts: int, lease_until: datetime, bytes_befo
         account_revision, reminder_revision, recipient_revision, contact_revision,
         paused, suppressed, blocked_until, block_reason, circuit,
     ) = row  # fmt: skip
-    return Claimed(
-        id=delivery,
-        account_id=account_id,
-        account=account,
-        fence=fence,
-        attempts=attempts,
-        spared=spared,
-        doubt=bool(doubt),
-        closed=bool(closed),
-        granted=bool(granted),
-        first_unknown_at=maybe_moment(first_unknown_at),
-        reminder=reminder,
-        reminder_key=reminder_key,
-        reminder_status=reminder_status,
-        occurrence=occurrence,
-        lane=Lane(lane),
-        due_at=moment(due_at),
-        deadline_at=moment(deadline_at),
-        lease_until=lease_until,
-        endpoint=endpoint,
-        channel=Channel(channel),
-        address=address,
-        recipient_ref=ref,
-        recipient_name=name,
-        recipient_zone=zone,
-        recipient_locale=locale,
-        template=template,
-        data=orjson.loads(data),
-        revisions=Revisions(account_revision, reminder_revision, recipient_revision, contact_revision),
-        account_paused=bool(paused),
-        suppressed=suppressed,
-        block=_block(blocked_until, block_reason, circuit, now),
-        frozen=bytes_before,
+    return Claimed(  # by place, in the order of the fields: half the time of 32 keywords
+        delivery,
+        account_id,
+        account,
+        fence,
+        attempts,
+        spared,
+        bool(doubt),
+        bool(closed),
+        bool(granted),
+        maybe_moment(first_unknown_at),
+        reminder,
+        reminder_key,
+        reminder_status,
+        occurrence,
+        LANES[lane],
+        moment(due_at),
+        moment(deadline_at),
+        lease_until,
+        endpoint,
+        CHANNELS[channel],
+        address,
+        ref,
+        name,
+        zone,
+        locale,
+        template,
+        orjson.loads(data),
+        Revisions(account_revision, reminder_revision, recipient_revision, contact_revision),
+        bool(paused),
+        suppressed,
+        _block(blocked_until, block_reason, circuit, now),
+        bytes_before,
     )
 
 

@@ -18,6 +18,7 @@ from duly.core.model import Outcome, Result, Settlement, Signal
 from duly.core.states import FINAL, State, check
 from duly.core.text import recordable
 from duly.ports import Settled
+from duly.stores.rounds import rounds
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.circuits import hear
 from duly.stores.sqlite.connect import Database
@@ -29,7 +30,6 @@ from duly.stores.sqlite.moves import (
     may_become,
     open_rows_of,
     result_values,
-    rounds,
 )
 
 __all__ = ["added", "scrubbed", "settle"]
@@ -54,7 +54,7 @@ def settle(db: Database, provider: str, rows: Sequence[Settlement], signals: Seq
     with db.writing():
         for signal in signals:
             hear(db, provider, signal)
-        for batch in rounds(rows):
+        for batch in rounds(rows, lambda row: row.id):
             _settle_round(db, batch, tally)
     return Settled(frozenset(tally.moved), tally.stale, tally.corrected)
 

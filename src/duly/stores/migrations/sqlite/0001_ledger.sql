@@ -88,7 +88,7 @@ create table delivery (
   receipt_state text,
   finished_at integer,
   unique (account_id, reminder_id, occurrence, channel)) strict;
-create index delivery_created on delivery (created_at desc, id);
+-- Newest first is the order of arrival from its end: there is no index for it.
 
 create table work (
   delivery_id blob primary key not null check (length(delivery_id) = 16),
@@ -118,7 +118,7 @@ create table work (
   contact_id blob not null,
   endpoint blob not null) strict;
 create index work_ready on work (provider, lane, account_id, next_at) where state = 'ready';  -- and rowid: order of arrival
-create index work_leased on work (delivery_id) where state = 'leased';
+create index work_leased on work (lease_until) where state = 'leased';
 create index work_next on work (next_at) where state in ('waiting', 'uncertain');
 create index work_expiry on work (deadline_at) where state in ('ready', 'waiting');
 create index work_waiting on work (provider, endpoint) where state = 'waiting';

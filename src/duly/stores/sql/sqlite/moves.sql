@@ -19,7 +19,7 @@ where d.account_id = :account and d.reminder_id = :reminder;
 select delivery_id, account_id, reminder_id, case when begun then 'sending' else state end, fence, attempts,
        spared, doubt, closed, granted, first_unknown_at, reason, next_at, worker
 from work indexed by work_leased
-where state = 'leased' and lease_until <= db_now() limit :limit;
+where state = 'leased' and lease_until <= db_now() order by lease_until limit :limit;
 
 -- name: open_past_deadline
 select delivery_id, account_id, reminder_id, state, fence, attempts,

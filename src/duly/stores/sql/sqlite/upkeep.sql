@@ -27,7 +27,7 @@ update work set fence = fence + 1, next_at = ? where delivery_id = ?;
 select exists (select 1 from work indexed by work_ready where state = 'ready' and provider = :provider);
 
 -- name: next_lease_end
-select min(lease_until) from work indexed by work_leased where state = 'leased' and provider = :provider;
+select lease_until from work indexed by work_leased where state = 'leased' and provider = :provider order by lease_until limit 1;
 
 -- name: next_look
 -- The first waiting or uncertain row's time; rows behind an open circuit wait for somebody to mend it.

@@ -2,22 +2,24 @@
 
 -- name: list
 select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
-from ledger l
-join account a on a.id = l.account_id
-join reminder r on r.id = l.reminder_id
+from delivery d
+cross join ledger l on l.id = d.id
+cross join account a on a.id = l.account_id
+cross join reminder r on r.id = l.reminder_id
 where (:status is null or l.status = :status) and (:channel is null or l.channel = :channel)
   and (:account is null or a.name = :account)
-order by l.created_at desc, l.id limit :limit;
+order by d.rowid desc limit :limit;
 
 -- name: list_open
 -- A state that is not final: read from the open work, however long the ledger is.
 select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
 from work w
-cross join ledger l on l.id = w.delivery_id
+cross join delivery d on d.id = w.delivery_id
+cross join ledger l on l.id = d.id
 cross join account a on a.id = l.account_id
 cross join reminder r on r.id = l.reminder_id
 where l.status = :status and (:channel is null or l.channel = :channel) and (:account is null or a.name = :account)
-order by l.created_at desc, l.id limit :limit;
+order by d.rowid desc limit :limit;
 
 -- name: list_of_reminder
 select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at

@@ -1,0 +1,248 @@
+"""Bootstrap: whatever a configuration means is found out before anything runs, and told in one clear line."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duly.core.model import OnDoubt
+from duly.errors import ConfigError, DulyError, SchemaError
+from duly.ports import Filters, Request
+from duly.runtime import bootstrap
+from duly.runtime.config import Config, parse
+from duly.runtime.worker import Plant
+from duly.testing.builders import NAMESPACE
+from tests.flows.scene import SECRET
+from tests.stores.ledgers import create_sqlite
+
+OTHER_SECRET = "whsec_" + "REVG" * 11
+A = "https://a.example/in"
+B = "https://b.example/in"
+
+HOOKS = f"""
+[providers.hooks]
+kind = "webhook"
+secret = "{SECRET}"
+timeout_seconds = 7
+rate_per_second = 50
+deduplicates = true
+key_window = "PT1H"
+max_attempts = 3
+concurrency = 9
+"""
+MAIL = """
+[providers.mail]
+kind = "smtp"
+url = "smtp://ana@localhost:2525"
+password = "env:MAIL_PASSWORD"
+from = "Harbour <us@example.com>"
+"""
+ENDPOINT = f"""
+[endpoints.acme]
+url = "https://A.example:443/in"
+secret = "{OTHER_SECRET}"
+rate_per_second = 2
+deduplicates = false
+[endpoints.plain]
+url = "{B}"
+"""
+
+
+def config_of(folder: Path, *parts: str, environ: Mapping[str, str] | None = None) -> Config:
+    """A configuration over the ledger in a folder."""
+    text = 'database = "sqlite:///ledger.db"\n' + "".join(parts)
+    return parse(text, folder / "duly.toml", environ or {})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with an empty ledger."""
+    create_sqlite(tmp_path / "ledger.db")
+    return tmp_path
+
+
+def opened(config: Config) -> Plant:
+    """The plant, after it was opened and closed again."""
+
+    async def open_and_close() -> Plant:
+        async with bootstrap.open_plant(config, freeze_garbage=False) as plant:
+            return plant
+
+    return asyncio.run(open_and_close())
+
+
+def refusal(config: Config, kind: type[DulyError]) -> str:
+    """The one line with which a plant is refused."""
+    with pytest.raises(kind) as caught:
+        opened(config)
+    text = str(caught.value)
+    assert text
+    assert "\n" not in text
+    return text
+
+
+# --- what is built -------------------------------------------------------------------------------
+
+
+def test_a_plant_is_what_the_configuration_says(folder: Path) -> None:
+    """Providers, limits, policies and times are the configured ones, and the namespace is the ledger's."""
+    account = '[accounts.bold]\non_doubt = "resend"\n'
+    config = config_of(folder, "lease_seconds = 40\n", HOOKS, MAIL, account, environ={"MAIL_PASSWORD": "secret"})
+    plant = opened(config)
+    assert plant.namespace == NAMESPACE
+    assert {name: one.channel for name, one in plant.providers.items()} == {"hooks": "webhook", "mail": "email"}
+    assert [plant.providers["hooks"].timeout_seconds, plant.lease_seconds] == [7.0, 40.0]
+    assert [plant.limits[name].attempts_max for name in ("hooks", "mail")] == [3, 20]
+    assert [plant.transports[name].room() for name in ("hooks", "mail")] == [9, 10]
+    assert [plant.policies.on_doubt(name) for name in ("bold", "unheard-of")] == [OnDoubt.RESEND, OnDoubt.HOLD]
+    assert bootstrap.channels(config) == {"webhook": "hooks", "email": "mail"}
+
+
+def test_an_endpoint_has_its_own_terms_and_else_its_providers(folder: Path) -> None:
+    """An endpoint goes by its URL as addresses are written, whatever the configuration spells."""
+    hooks = opened(config_of(folder, HOOKS, ENDPOINT)).providers["hooks"]
+    assert [hooks.rate(url) for url in (A, B, "https://c.example/")] == [2.0, 50.0, 50.0]
+    kept = [hooks.capabilities(url).keyed_for is not None for url in (A, B, "https://c.example/")]
+    assert kept == [False, True, True]
+
+
+def test_a_plant_that_is_closed_sends_nothing(folder: Path) -> None:
+    """Its transports and its store are given back with it."""
+
+    async def send_afterwards() -> list[str | None]:
+        async with bootstrap.open_plant(config_of(folder, HOOKS), freeze_garbage=False) as plant:
+            transport = plant.transports["hooks"]
+        content: Any = None
+        await transport.start([Request(1, content, float("inf"))])
+        with pytest.raises(DulyError, match="closed"):
+            await plant.store.namespace()
+        return [one.answer.error for one in await transport.completed(1, 1.0)]
+
+    assert asyncio.run(send_afterwards()) == ["connect"]
+
+
+def test_a_worker_freezes_its_garbage(folder: Path) -> None:
+    """What was made at the start is not looked through again and again."""
+
+    async def thresholds() -> tuple[int, int, int]:
+        async with bootstrap.open_plant(config_of(folder, HOOKS)):
+            return gc.get_threshold()
+
+    before = gc.get_threshold()
+    try:
+        assert asyncio.run(thresholds()) == bootstrap.GC_THRESHOLDS
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
+
+
+def test_views_are_of_the_same_ledger(folder: Path) -> None:
+    """Reading needs no provider."""
+
+    async def listed() -> list[dict[str, Any]]:
+        async with bootstrap.open_views(config_of(folder)) as views:
+            return await views.deliveries(Filters())
+
+    assert asyncio.run(listed()) == []
+
+
+def test_a_workers_name_is_never_used_twice() -> None:
+    """Host and process may come again; the incarnation does not."""
+    assert len({bootstrap.worker_name() for _ in range(100)}) == 100
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+def test_without_a_provider_there_is_nothing_to_work_with(folder: Path) -> None:
+    """The line says what to add, and where."""
+    assert "[providers.NAME]" in refusal(config_of(folder), ConfigError)
+
+
+@pytest.mark.parametrize(
+    ("secret", "says"),
+    [
+        ("not-a-signing-secret", "whsec_"),
+        ("whsec_dG9vIHNob3J0", "24 to 64 bytes"),
+        ("env:HOOK_SECRET", "HOOK_SECRET"),
+        ("file:nowhere.txt", "nowhere.txt"),
+    ],
+)
+def test_a_bad_secret_is_named_and_not_shown(folder: Path, secret: str, says: str) -> None:
+    """The line names the key and what is wrong with it, and never the secret."""
+    text = refusal(config_of(folder, HOOKS.replace(SECRET, secret)), ConfigError)
+    assert "providers.hooks.secret" in text
+    assert says in text
+    assert "not-a-signing-secret" not in text
+    assert "dG9vIHNob3J0" not in text
+
+
+def test_a_bad_secret_of_an_endpoint_is_named(folder: Path) -> None:
+    """The endpoint's key, not its provider's."""
+    text = refusal(config_of(folder, HOOKS, ENDPOINT.replace(OTHER_SECRET, "whsec_!")), ConfigError)
+    assert "endpoints.acme.secret" in text
+
+
+def test_a_missing_password_is_named(folder: Path) -> None:
+    """A mail server's password is looked up before anything runs."""
+    text = refusal(config_of(folder, MAIL), ConfigError)
+    assert "providers.mail.password" in text
+    assert "MAIL_PASSWORD" in text
+
+
+def test_a_template_that_does_not_compile_is_named(folder: Path) -> None:
+    """Template and line."""
+    text = refusal(config_of(folder, HOOKS, '[templates.note]\ntext = "{{ data.unit"\n'), ConfigError)
+    assert "note" in text
+
+
+def test_another_installations_database_is_refused(folder: Path) -> None:
+    """Under another namespace the same reminders would be sent again."""
+    text = refusal(config_of(folder, 'namespace = "another"\n', HOOKS), SchemaError)
+    assert "namespace" in text
+    assert "another installation" in text
+
+
+def test_the_own_namespace_is_taken(folder: Path) -> None:
+    """Where the configuration names the namespace, it is the ledger's."""
+    assert opened(config_of(folder, f'namespace = "{NAMESPACE}"\n', HOOKS)).namespace == NAMESPACE
+
+
+def test_a_database_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """The line says how to make one."""
+    assert "duly migrate apply" in refusal(config_of(tmp_path, HOOKS), SchemaError)
+
+
+WITHOUT_DRIVER = """
+import asyncio, pathlib, sys
+sys.modules["psycopg"] = None
+from duly.errors import ConfigError
+from duly.runtime import bootstrap
+from duly.runtime.config import parse
+
+async def main():
+    config = parse('database = "postgresql://ana@127.0.0.1:9/duly"', pathlib.Path("duly.toml"), {})
+    async with bootstrap.open_store(config):
+        pass
+
+try:
+    asyncio.run(main())
+except ConfigError as error:
+    print(error)
+"""
+
+
+def test_a_driver_that_is_not_installed_is_named() -> None:
+    """PostgreSQL's driver is an extra, and the line says which."""
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_DRIVER], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert (run.stdout, run.stderr) == ("PostgreSQL needs its driver: pip install 'duly[postgres]'\n", "")
