@@ -11,9 +11,10 @@ by a seeded scheduler. Two rules hold for every port:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from duly.core.model import (
@@ -186,7 +187,7 @@ class Store(Protocol):
         """Write reminders with their accounts, recipients and contacts; one answer per row, in order.
 
         Repeatable: the same key and body is `already`, and touches nothing. A recipient is written by the
-        first reminder that names it and never changed by a later one.
+        first reminder that names it and never changed by a later one. Up to 1,000 rows.
         """
         ...
 
@@ -323,8 +324,7 @@ class Sent(StrEnum):
     SOME = "some"
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(NamedTuple):
     """One POST. Header values hold no CR or LF."""
 
     url: str
@@ -332,8 +332,7 @@ class HttpRequest:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Mail:
+class Mail(NamedTuple):
     """One message for one recipient. `message` is RFC 5322 bytes with CRLF line ends."""
 
     sender: str
@@ -351,8 +350,7 @@ class Request:
     start_before: float
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What came back, or what went wrong: raw evidence, not yet an outcome.
 
     `status` is the HTTP status or the SMTP reply code, None if no answer came. With an `error` and
@@ -360,7 +358,7 @@ class Answer:
     """
 
     status: int | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)  # names in lower case
+    headers: Mapping[str, str] = MappingProxyType({})  # names in lower case
     body: bytes = b""
     error: str | None = None  # dns | connect | tls | timeout | reset | refused_address | too_late | protocol
     sent: Sent = Sent.SOME

@@ -129,9 +129,10 @@ class Program:
         return self._running.poll() is None
 
     @property
-    def children(self) -> int:
-        """How many programs it has started that still run."""
-        return len(Path(f"/proc/{self._running.pid}/task/{self._running.pid}/children").read_text().split())
+    def children(self) -> list[int]:
+        """The programs that it has started and that still run."""
+        found = Path(f"/proc/{self._running.pid}/task/{self._running.pid}/children")
+        return [int(pid) for pid in found.read_text().split()] if self.is_running else []
 
     @property
     def said(self) -> str:
@@ -151,7 +152,9 @@ class Program:
         return _looked_through(Run(code, out, err))
 
     def kill(self) -> None:
-        """End it as a power cut would. Harmless if it has ended."""
+        """End it, and what it has started, as a power cut would. Harmless if it has ended."""
+        for pid in self.children:
+            os.kill(pid, signal.SIGKILL)
         self._running.kill()
         self._running.wait()
 

@@ -49,10 +49,10 @@ class Cancelled(NamedTuple):
 def cancelled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cancelled]:
     """Every reminder is cancelled once, and the worker looks at them once more."""
     folder = tmp_path_factory.mktemp("cancelling")
-    with beside(Receiver(slow_seconds=4.0)) as receiver, settle_in(request.param, folder) as duly:
+    with beside(Receiver(slow_seconds=3.0)) as receiver, settle_in(request.param, folder) as duly:
         duly.settings |= {
             "DULY_LEASE_SECONDS": "30",
-            "DULY_PROVIDERS__HOOKS__TIMEOUT_SECONDS": "6",
+            "DULY_PROVIDERS__HOOKS__TIMEOUT_SECONDS": "4",
             "DULY_ENDPOINTS__SHY__URL": receiver.url("lost", "in-doubt"),
             "DULY_ENDPOINTS__SHY__DEDUPLICATES": "false",
         }

@@ -82,7 +82,7 @@ def test_several_workers_drain(duly_on_postgres: Installation) -> None:
 def test_workers_asked_to_leave_at_once_leave(duly_on_postgres: Installation, number: signal.Signals) -> None:
     """A signal that comes before the workers can listen ends them too, with an empty tally and no complaint."""
     with duly_on_postgres.running("work", "--processes", "2", "--json") as workers:
-        wait_until(lambda: workers.children == 2, "both were started")
+        wait_until(lambda: len(workers.children) == 2, "both were started")
         run = workers.end(number)
     assert (run.code, run.document["claimed"]) == (0, 0)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
 from typing import Final
@@ -138,7 +138,7 @@ CASES: Final = (
     Case(
         "smtp",
         smtp,
-        replace(ROW, channel=Channel.EMAIL, address="ana@example.com"),
+        ROW._replace(channel=Channel.EMAIL, address="ana@example.com"),
         before=("connect", "helo", "tls", "auth", "mail", "rcpt", "data"),
         after=("dot",),
     ),
@@ -188,11 +188,11 @@ def request(case: Case, frozen: Frozen, number: int = 1) -> HttpRequest | Mail:
 def hostile_rows(case: Case) -> Iterator[tuple[Claimed, Content]]:
     """The case's row and content with each hostile text in every place that a caller can fill."""
     for text in HOSTILE:
-        yield replace(case.row, data={"unit": text, text: 1}), CONTENT
-        yield replace(case.row, recipient_name=text, recipient_ref=text, template=text), CONTENT
-        yield replace(case.row, reminder_key=text, account=text, occurrence=text), CONTENT
+        yield case.row._replace(data={"unit": text, text: 1}), CONTENT
+        yield case.row._replace(recipient_name=text, recipient_ref=text, template=text), CONTENT
+        yield case.row._replace(reminder_key=text, account=text, occurrence=text), CONTENT
         yield case.row, CONTENT._replace(subject=text, text=text, html=text, version=text)
-        yield replace(case.row, address=case.row.address + text), CONTENT
+        yield case.row._replace(address=case.row.address + text), CONTENT
 
 
 def requests_of_hostile_rows(case: Case) -> Iterator[HttpRequest | Mail]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import itertools
-from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -163,7 +162,7 @@ def test_a_keyed_promise_holds_at_a_receiver(case: Case) -> None:
 async def _check_accepted_once(case: Case) -> None:
     async with Receiver(secrets=[SECRET]) as receiver:
         provider = case.make()
-        row = replace(case.row, address=receiver.url("lost", "7"))
+        row = case.row._replace(address=receiver.url("lost", "7"))
         frozen = provider.freeze(row, CONTENT, NOW)
         sent = [request(case, frozen, number) for number in (1, 2)]
         results = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -31,11 +30,11 @@ def provider(**settings: Any) -> WebhookProvider:
 
 
 def freeze(**changes: Any) -> Frozen:
-    return provider().freeze(replace(ROW, **changes), CONTENT, NOW)
+    return provider().freeze(ROW._replace(**changes), CONTENT, NOW)
 
 
 def request(sender: WebhookProvider, address: str, moment: datetime) -> HttpRequest:
-    frozen = sender.freeze(replace(ROW, address=address), CONTENT, NOW)
+    frozen = sender.freeze(ROW._replace(address=address), CONTENT, NOW)
     return sender.request(frozen, Attempt(KEY, 1, moment))
 
 
@@ -71,7 +70,7 @@ def test_the_body_to_the_byte() -> None:
 def test_the_body_does_not_depend_on_when_it_is_made() -> None:
     """The body names the due time in UTC and whole seconds, whenever it is rendered and in whatever zone."""
     elsewhere = ROW.due_at.astimezone(timezone(timedelta(hours=-5)))
-    later = provider().freeze(replace(ROW, due_at=elsewhere), CONTENT, NOW + timedelta(days=1))
+    later = provider().freeze(ROW._replace(due_at=elsewhere), CONTENT, NOW + timedelta(days=1))
     assert later == freeze()
 
 

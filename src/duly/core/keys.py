@@ -31,6 +31,11 @@ SHOWN_CHARACTERS: Final = 26
 #: The endpoint of a provider that has only one (SMTP).
 NO_ENDPOINT: Final = bytes(ID_BYTES)
 
+ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
+#: Two characters at a time: showing an id is done twice for every delivery.
+PAIRS: Final = tuple(first + second for first in ALPHABET for second in ALPHABET)
+SHIFTS: Final = tuple(range(120, -1, -10))
+
 
 def derive(*parts: str) -> bytes:
     """Hash the parts, each prefixed by its length in bytes, so that ("a", "bc") is not ("ab", "c")."""
@@ -74,7 +79,8 @@ def payload_hash(body: bytes) -> bytes:
 
 def show(identity: bytes) -> str:
     """The 26 characters that people and providers see."""
-    return base64.b32encode(identity).decode("ascii").rstrip("=").lower()
+    number = int.from_bytes(identity, "big") << 2  # 128 bits are 26 characters of 5, and 2 bits to spare
+    return "".join([PAIRS[number >> shift & 1023] for shift in SHIFTS])
 
 
 def parse(shown: str) -> bytes | None:

@@ -48,6 +48,6 @@ class ClaimAhead:
         self._closed = True
         if self._next is None:
             return None
-        (result,) = await asyncio.gather(self._next, return_exceptions=True)
+        results = await asyncio.gather(self._next, return_exceptions=True)
         self._next = None
-        return result if isinstance(result, Batch) else None
+        return next((result for result in results if isinstance(result, Batch)), None)

@@ -58,15 +58,15 @@ def _finished(command: list[str], processes: int) -> tuple[list[bytes], int]:
 
     def pass_on(number: int, _: FrameType | None) -> None:
         asked.append(number)
-        for child in children:
-            if child.poll() is None:
-                child.terminate()  # also for Ctrl-C: Python, while it starts, would answer that with a traceback
+        _ask_to_leave(children)
 
     before = {number: signal.signal(number, pass_on) for number in SIGNALS}
     try:
         while len(children) < processes and not asked:
             # In sessions of their own: a Ctrl-C at the terminal reaches them once, from here.
             children.append(subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True))
+        if asked:  # the last child was not on the list yet when the signal came
+            _ask_to_leave(children[-1:])
         answers = [child.communicate()[0] for child in children]
     finally:
         for number, was in before.items():
@@ -77,6 +77,13 @@ def _finished(command: list[str], processes: int) -> tuple[list[bytes], int]:
     allowed = {0, -signal.SIGTERM} if asked else {0}
     failed = sum(child.returncode not in allowed for child in children)
     return [answer for answer in answers if answer], failed
+
+
+def _ask_to_leave(children: list[subprocess.Popen[bytes]]) -> None:
+    """SIGTERM, also for Ctrl-C: Python, while it starts, would answer that with a traceback."""
+    for child in children:
+        if child.poll() is None:
+            child.terminate()
 
 
 async def _work(config: Config, idle_after: float | None, *, ticks: bool) -> dict[str, int]:

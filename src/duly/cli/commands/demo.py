@@ -34,6 +34,7 @@ ACCOUNT: Final = "harbour-lofts"
 LOST_KEY: Final = "inspection-lost"
 SECRET: Final = "whsec_ZHVseS1kZW1vLXNlY3JldC1vZi0zMi1ieXRlcy4uLi4="
 LOOK_SECONDS: Final = 0.1
+BATCH_ROWS: Final = 500
 
 TOML: Final = """\
 database = "sqlite:///duly.db"
@@ -135,12 +136,12 @@ async def _import(config: Config, receiver: Receiver, count: int) -> dict[str, i
 
     await migrate.apply(config.database.reveal(), config.namespace, "demo")
     async with open_store(config) as store:
-        intake = Intake(await store.namespace(), templates(config), channels(config), lambda account: None)
+        intake = Intake(await store.namespace(), templates(config), channels(config), {}.get)
         answers: list[Scheduled] = []
         batch = []
         for row in _reminders(receiver, count):
             batch.append(intake.accept(row))
-            if len(batch) == 500:
+            if len(batch) == BATCH_ROWS:
                 answers += await store.schedule(batch)
                 batch = []
         answers += await store.schedule(batch)
@@ -218,10 +219,10 @@ def _text(told: Mapping[str, Any], keep: Path | None) -> str:
     attempts = [(a["number"], a["outcome"], a["class"], a["http_status"], a["started_at"]) for a in lost["attempts"]]
     lines = [
         f"{told['imported']['created']} reminders were imported; the tick made {told['tick']['created']} deliveries.",
-        f"The worker sent {work['sent']}: the receiver accepted {receiver['accepted']} webhooks,"
-        f" the mail sink took {told['mails']} mails.",
-        f"The receiver was asked {receiver['requests']} times, and dropped {receiver['duplicates_dropped']} repeat:"
-        " one webhook was accepted, and the answer never came.",
+        f"The worker sent {work['sent']}; the receiver accepted {receiver['accepted']} webhooks.",
+        f"The mail sink took {told['mails']} mails.",
+        f"One webhook was accepted and its answer never came: the receiver was asked {receiver['requests']} times,",
+        f"and dropped {receiver['duplicates_dropped']} repeat of a key that it knew.",
         "",
         f"duly show {lost['id']}",
         output.columns(("attempt", "outcome", "class", "http_status", "started_at"), attempts),

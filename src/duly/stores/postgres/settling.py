@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from duly.core.budget import BEHIND_CIRCUIT, CIRCUIT_SECONDS_MAX
@@ -105,8 +104,7 @@ def _scrub(row: Settlement) -> Settlement:
     """The same outcome without what the database may have refused. A request id is kept as far as it can be."""
     result = row.result
     status, wait = result.http_status, result.retry_after
-    clean = replace(
-        result,
+    clean = result._replace(
         http_status=status if status is not None and 0 <= status <= HTTP_STATUS_MAX else None,
         request_id=recordable(result.request_id) if result.request_id else None,
         retry_after=wait if wait is not None and math.isfinite(wait) and abs(wait) < 1e9 else None,  # noqa: PLR2004
