@@ -136,7 +136,7 @@ async def _import(config: Config, receiver: Receiver, count: int) -> dict[str, i
 
     await migrate.apply(config.database.reveal(), config.namespace, "demo")
     async with open_store(config) as store:
-        intake = Intake(await store.namespace(), templates(config), channels(config), {}.get)
+        intake = Intake(await store.namespace(), templates(config), channels(config), lambda _: None)
         answers: list[Scheduled] = []
         batch = []
         for row in _reminders(receiver, count):
