@@ -45,7 +45,7 @@ def _work(measured: Mapping[str, Figures]) -> Table:
     first = next(iter(measured.values()))
     table = _table(
         f"work: {first['rows']:,} due webhooks, each posted once and durable; {first['slots']} slots",
-        *("", "per second", "min to max", "in its window", "worker us", "database us", "stub us", "others"),
+        *("", "per second", "min-max", "in its window", "worker us", "database us", "stub us", "others"),
     )
     for name, one in measured.items():
         for who in ("ideal", "duly"):
@@ -58,7 +58,7 @@ def _work_cells(one: Figures) -> list[str]:
     rate, used = one["per_second"], one["cpu_us"]
     return [
         f"{rate['median']:,}",
-        f"{rate['min']:,} to {rate['max']:,}",
+        f"{rate['min']:,}-{rate['max']:,}",
         f"{one['per_second_in_window']['median']:,}",
         *(str(used[who]) for who in ("worker", "database", "stub")),
         f"{one['others_cores']:.1f}",

@@ -255,8 +255,10 @@ class Store(Protocol):
         """Ready and waiting rows past their deadline: expired, or uncertain and closed if in doubt."""
         ...
 
-    async def doubtful(self, limit: int, lease_seconds: float) -> tuple[datetime, list[Doubtful]]:
-        """Claim uncertain rows whose time has come: raises the fence, moves `next_at` past the lease."""
+    async def doubtful(
+        self, providers: Sequence[str], limit: int, lease_seconds: float
+    ) -> tuple[datetime, list[Doubtful]]:
+        """Claim these providers' uncertain rows whose time has come: raises the fence, moves `next_at` on."""
         ...
 
     async def probe_circuits(self, providers: Sequence[str]) -> int:

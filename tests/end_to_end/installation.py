@@ -132,7 +132,7 @@ class Program:
     def children(self) -> list[int]:
         """The programs that it has started and that still run."""
         found = Path(f"/proc/{self._running.pid}/task/{self._running.pid}/children")
-        return [int(pid) for pid in found.read_text().split()] if self.is_running else []
+        return [int(pid) for pid in found.read_text().split()] if self.is_running and found.exists() else []
 
     @property
     def said(self) -> str:

@@ -263,6 +263,7 @@ def test_a_reader_that_left_is_no_accident(duly_on_sqlite: Installation, argumen
     assert (code in (0, 1, 141), said) == (True, "")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_disk_behind_stdout_is_one_line(duly_on_sqlite: Installation) -> None:
     """An output that cannot be written is one line that says why."""
     for arguments in (["list", "--json"], ["--help"]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
@@ -78,6 +79,7 @@ def test_several_workers_drain(duly_on_postgres: Installation) -> None:
         assert duly_on_postgres.states() == {"sent": receiver.requests, "ready": ROWS - receiver.requests}
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no /proc here that lists a program's children")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_workers_asked_to_leave_at_once_leave(duly_on_postgres: Installation, number: signal.Signals) -> None:
     """A signal that comes before the workers can listen ends them too, with an empty tally and no complaint."""

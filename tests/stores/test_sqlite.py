@@ -111,7 +111,7 @@ def test_every_write_takes_its_turn_before_it_reads(tmp_path: Path) -> None:
             lambda: store.promote(10),
             lambda: store.take_back(10, "upkeep"),
             lambda: store.sweep(10, "upkeep"),
-            lambda: store.doubtful(10, 60.0),
+            lambda: store.doubtful([HOOKS], 10, 60.0),
             lambda: store.probe_circuits([HOOKS]),
             lambda: store.cancel("ana", "moved out", reminder=None, delivery=row.id),
         ]
@@ -406,6 +406,7 @@ HOT: Final = (
 )
 #: Walks along an index in its own order that stop early, or along one that is small.
 WALKS: Final = {
+    "doubtful_due": "SCAN json_each VIRTUAL TABLE INDEX 1:",
     "next_look": "SCAN w USING INDEX work_next",
     "next_lease_end": "SCAN work USING INDEX work_leased",
     "next_expiry": "SCAN w USING INDEX work_expiry",

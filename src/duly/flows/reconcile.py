@@ -34,13 +34,13 @@ async def reconcile(
 
     `providers` and `limits` go by the provider's name; rows of other providers are left alone.
     """
-    now, rows = await store.doubtful(RECONCILE_BATCH_ROWS, RECONCILE_LEASE_SECONDS)
+    now, rows = await store.doubtful(list(providers), RECONCILE_BATCH_ROWS, RECONCILE_LEASE_SECONDS)
 
     def decide(row: Doubtful) -> Step:
         promise = providers[row.provider].capabilities(row.address)
         return climb(row, now, dice.roll(), promise, policies.on_doubt(row.account), limits[row.provider])
 
-    steps = [(row, decide(row)) for row in rows if row.provider in providers]
+    steps = [(row, decide(row)) for row in rows]
     moved = await store.decide(actor, [_decision(row, step) for row, step in steps]) if steps else frozenset()
     return Counter(str(step.state) for row, step in steps if row.id in moved)
 

@@ -174,7 +174,7 @@ class Scene:
 
     async def looked_at(self, lease_seconds: float = LEASE_SECONDS) -> Doubtful:
         """The only uncertain row whose time has come, under reconcile's fence."""
-        _, rows = await self.store.doubtful(100, lease_seconds)
+        _, rows = await self.store.doubtful([HOOKS], 100, lease_seconds)
         assert len(rows) == 1, f"{len(rows)} rows were doubtful"
         doubtful: Doubtful = rows[0]
         return doubtful

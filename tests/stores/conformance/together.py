@@ -115,7 +115,9 @@ async def two_reconcilers_share_the_rows(scene: Scene) -> None:
     for number in range(10):
         await scene.uncertain(f"r{number}")
     theirs = await scene.ledger.another()
-    looks = await asyncio.gather(*(store.doubtful(4, 60.0) for store in (scene.ledger.store, theirs) for _ in range(3)))
+    looks = await asyncio.gather(
+        *(store.doubtful([HOOKS], 4, 60.0) for store in (scene.ledger.store, theirs) for _ in range(3))
+    )
     seen = [row.id for _, rows in looks for row in rows]
     assert len(seen) == len(set(seen))
 

@@ -156,7 +156,7 @@ async def the_sweep_is_bounded(scene: Scene) -> None:
 async def reconcile_claims_what_is_uncertain(scene: Scene) -> None:
     """An uncertain row comes with what the ladder needs, under a new fence, to one reconciler only."""
     row = await scene.uncertain("r")
-    now, rows = await scene.store.doubtful(10, 30.0)
+    now, rows = await scene.store.doubtful([HOOKS], 10, 30.0)
     (looked,) = rows
     assert now <= await scene.now()
     assert (looked.id, looked.fence, looked.account, looked.provider) == (row.id, row.fence + 1, "acme", HOOKS)
@@ -164,7 +164,7 @@ async def reconcile_claims_what_is_uncertain(scene: Scene) -> None:
     assert (looked.unknown, looked.last_outcome, looked.last_failure) == (1, Outcome.UNKNOWN, FailureClass.TIMEOUT)
     assert (looked.deadline_at - row.deadline_at, looked.closed, looked.frozen) == (timedelta(0), False, True)
     assert looked.reason == "unknown_timeout"
-    assert (await scene.store.doubtful(10, 30.0))[1] == []
+    assert (await scene.store.doubtful([HOOKS], 10, 30.0))[1] == []
 
 
 @case
@@ -184,9 +184,17 @@ async def uncertain_rows_wait_for_their_moment(scene: Scene) -> None:
     """An uncertain row whose next look is later is not claimed."""
     row = await scene.sending("r")
     await scene.settle(row, Outcome.UNKNOWN, wait=timedelta(seconds=30))
-    assert (await scene.store.doubtful(10, 30.0))[1] == []
+    assert (await scene.store.doubtful([HOOKS], 10, 30.0))[1] == []
     await scene.ledger.pass_time(31)
     assert (await scene.looked_at()).id == row.id
+
+
+@case
+async def reconcile_claims_only_what_its_providers_can_answer_for(scene: Scene) -> None:
+    """Rows of a provider that this process does not know are left to one that does."""
+    row = await scene.uncertain("r")
+    assert (await scene.store.doubtful(["others"], 10, 60.0))[1] == []
+    assert (await scene.looked_at()).fence == row.fence + 1
 
 
 @case
@@ -195,7 +203,7 @@ async def reconcile_is_bounded(scene: Scene) -> None:
     for key in ("r1", "r2", "r3"):
         await scene.uncertain(key)
     await scene.waiting("waiting")
-    counts = [len((await scene.store.doubtful(2, 60.0))[1]) for _ in range(3)]
+    counts = [len((await scene.store.doubtful([HOOKS], 2, 60.0))[1]) for _ in range(3)]
     assert counts == [2, 1, 0]
 
 
@@ -285,7 +293,7 @@ async def an_uncertain_row_counts_from_its_moment(scene: Scene) -> None:
     """An uncertain row's next step is reconcile's next look."""
     await scene.uncertain("r")
     assert await scene.store.next_step([HOOKS]) == 0
-    await scene.store.doubtful(10, 60.0)
+    await scene.store.doubtful([HOOKS], 10, 60.0)
     step = await scene.store.next_step([HOOKS])
     assert step is not None
     assert 30 < step <= 60

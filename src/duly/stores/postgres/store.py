@@ -114,9 +114,11 @@ class PostgresStore:
         """See Store."""
         return await upkeep.sweep(self._shared, limit, actor)
 
-    async def doubtful(self, limit: int, lease_seconds: float) -> tuple[datetime, list[Doubtful]]:
+    async def doubtful(
+        self, providers: Sequence[str], limit: int, lease_seconds: float
+    ) -> tuple[datetime, list[Doubtful]]:
         """See Store."""
-        return await upkeep.doubtful(self._shared, limit, lease_seconds)
+        return await upkeep.doubtful(self._shared, providers, limit, lease_seconds)
 
     async def probe_circuits(self, providers: Sequence[str]) -> int:
         """See Store."""

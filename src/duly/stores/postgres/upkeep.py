@@ -39,10 +39,12 @@ async def sweep(connections: Connections, limit: int, actor: str) -> Swept:
     return Swept._make(found)
 
 
-async def doubtful(connections: Connections, limit: int, lease_seconds: float) -> tuple[datetime, list[Doubtful]]:
+async def doubtful(
+    connections: Connections, providers: Sequence[str], limit: int, lease_seconds: float
+) -> tuple[datetime, list[Doubtful]]:
     """See Store.doubtful."""
     async with connections.transaction() as tx:
-        cursor = await tx.send("doubtful", limit, lease_seconds)
+        cursor = await tx.send("doubtful", limit, lease_seconds, texts(providers))
     return await tx.now(), [stored.doubtful(row) for row in await cursor.fetchall()]
 
 

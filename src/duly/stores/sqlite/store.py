@@ -142,9 +142,11 @@ class SqliteStore:
         """See Store.sweep."""
         return await self._write(partial(upkeep.sweep, self._writer, limit, actor))
 
-    async def doubtful(self, limit: int, lease_seconds: float) -> tuple[datetime, list[Doubtful]]:
+    async def doubtful(
+        self, providers: Sequence[str], limit: int, lease_seconds: float
+    ) -> tuple[datetime, list[Doubtful]]:
         """See Store.doubtful."""
-        return await self._write(partial(upkeep.doubtful, self._writer, limit, lease_seconds))
+        return await self._write(partial(upkeep.doubtful, self._writer, providers, limit, lease_seconds))
 
     async def probe_circuits(self, providers: Sequence[str]) -> int:
         """See Store.probe_circuits."""

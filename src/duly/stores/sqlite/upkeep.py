@@ -99,11 +99,13 @@ def _sweep(db: Database, actor: str, row: Row, entries: Entries) -> str:
 # --- reconcile's claims --------------------------------------------------------------------------
 
 
-def doubtful(db: Database, limit: int, lease_seconds: float) -> tuple[datetime, list[Doubtful]]:
+def doubtful(
+    db: Database, providers: Sequence[str], limit: int, lease_seconds: float
+) -> tuple[datetime, list[Doubtful]]:
     """See Store.doubtful."""
     with db.writing():
         now = db.now()
-        found = db.rows("doubtful_due", limit=limit)
+        found = db.rows("doubtful_due", providers=stored.json_text(list(providers)), limit=limit)
         until = now + round(lease_seconds * stored.SECOND_US)
         db.change_each("doubtful_lease", [(until, row[0]) for row in found])
         return stored.moment(now), [stored.doubtful(row) for row in found]

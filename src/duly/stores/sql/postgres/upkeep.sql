@@ -71,11 +71,11 @@ noted as (
 select (select count(*) from gone), (select count(*) from kept);
 
 -- name: doubtful
--- $1 rows at most, $2 lease in seconds. Uncertain rows under a fence of reconcile's own. An attempt whose result is not
+-- $1 rows at most, $2 lease in seconds, $3 providers. Uncertain rows under a fence of reconcile's own. An attempt whose result is not
 -- on record may have been accepted; in doubt before any attempt (after a restore), one that nobody recorded counts.
 with due as materialized (
   select delivery_id from work
-  where state = 'uncertain' and next_at <= statement_timestamp()
+  where state = 'uncertain' and next_at <= statement_timestamp() and provider = any ($3::text[])
   order by next_at limit $1 for update skip locked),
 taken as (
   update work w set fence = w.fence + 1, next_at = clock_timestamp() + make_interval(secs => $2)

@@ -18,6 +18,7 @@ cross join account a on a.id = w.account_id
 cross join contact k on k.id = w.contact_id
 left join attempt_result l on l.delivery_id = w.delivery_id and l.number = w.attempts
 where w.state in ('waiting', 'uncertain') and w.state = 'uncertain' and w.next_at <= db_now()
+  and w.provider in (select value from json_each(:providers))
 order by w.next_at limit :limit;
 
 -- name: doubtful_lease
