@@ -296,7 +296,7 @@ class Views(Protocol):
         ...
 
     async def status(self) -> dict[str, Any]:
-        """`states` (each `count, oldest_age_seconds`), `lanes`, `budgets`."""
+        """`states` (each `count, oldest_age_seconds`), `lanes`, `budgets`, `reminders` (`count, next_due_at`)."""
         ...
 
     async def find(self, identity: str, account: str | None) -> tuple[str, bytes]:
@@ -308,7 +308,7 @@ class Views(Protocol):
         ...
 
     async def show_reminder(self, identity: bytes) -> dict[str, Any]:
-        """A reminder with its deliveries."""
+        """A reminder with its deliveries, and the events that concern all of them."""
         ...
 
     async def invariants(self) -> list[tuple[str, int]]:

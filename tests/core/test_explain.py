@@ -38,7 +38,7 @@ def test_a_sent_delivery() -> None:
     """Sent, why, by how many requests, and that it is over."""
     assert explain_delivery(delivery()) == (
         "Delivery d1 of reminder inspection-1 (webhook) was due at 2026-12-01T09:00:00Z. "
-        "It is sent, because the provider accepted it. One request was made: accepted. "
+        "It is sent, because the provider accepted it. One attempt was made: accepted. "
         "It is final: nothing more will happen."
     )
 
@@ -46,7 +46,7 @@ def test_a_sent_delivery() -> None:
 def test_a_delivery_whose_doubt_was_settled() -> None:
     """An unknown attempt before the accepted one is told."""
     text = explain_delivery(delivery(attempts=[attempt("unknown", "timeout"), attempt("accepted")]))
-    assert "2 requests were made: unknown (timeout), then accepted." in text
+    assert "2 attempts were made: unknown (timeout), then accepted." in text
     assert "The doubt about the earlier attempt was settled" in text
 
 
@@ -81,23 +81,28 @@ def test_a_held_delivery_and_one_without_attempts() -> None:
     assert "An attempt may have been accepted" in held
     assert "unknown (500)" in held
     untried = explain_delivery(delivery(status="ready", reason=None, next_action="a worker will claim it", attempts=[]))
-    assert "It is ready. No request was made." in untried
+    assert "It is ready. No attempt was made." in untried
 
 
 def test_a_reminder() -> None:
     """Its state, each delivery, and what comes next."""
-    shown = {
-        "idempotency_key": "k",
-        "account": "a",
-        "status": "active",
-        "next_due_at": "2026-12-02T09:00:00Z",
-        "deliveries": [delivery(), delivery(id="d2", status="ready", reason=None)],
-    }
-    text = explain_reminder(shown)
-    assert "delivery d1 is sent, because the provider accepted it." in text
-    assert "delivery d2 is ready." in text
-    assert text.endswith("It is next due at 2026-12-02T09:00:00Z.")
-    assert explain_reminder({**shown, "next_due_at": None}).endswith("No further occurrence is planned.")
+    cancelled = {"at": "2026-12-01T08:00:00Z", "actor": "ana@office", "to": "cancelled", "reason": "moved"}
+    shown = {"idempotency_key": "k", "account": "a", "status": "cancelled", "next_due_at": None, "events": [cancelled]}
+    first, *others = explain_reminder(shown, [delivery(), delivery(id="d2")]).splitlines()
+    assert first == (
+        "Reminder k of account a is cancelled. At 2026-12-01T08:00:00Z ana@office made it cancelled: moved."
+        " No further occurrence is planned."
+    )
+    assert others == [explain_delivery(delivery()), explain_delivery(delivery(id="d2"))]
+    active = {**shown, "status": "active", "next_due_at": "2026-12-02T09:00:00Z", "events": []}
+    assert explain_reminder(active, []).endswith("is active. It is next due at 2026-12-02T09:00:00Z.")
+
+
+def test_of_many_attempts_the_latest_are_told() -> None:
+    """A paragraph stays one; `show` has them all."""
+    text = explain_delivery(delivery(attempts=[attempt("not_sent", "connection")] * 9 + [attempt("accepted")]))
+    assert "10 attempts were made: ..., then not sent (connection), then" in text
+    assert text.count("not sent") == 5
 
 
 @pytest.mark.parametrize(

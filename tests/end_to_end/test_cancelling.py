@@ -6,6 +6,7 @@ One story per database: each reminder is cancelled at another point of its way.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 import pytest
@@ -49,10 +50,10 @@ class Cancelled(NamedTuple):
 def cancelled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cancelled]:
     """Every reminder is cancelled once, and the worker looks at them once more."""
     folder = tmp_path_factory.mktemp("cancelling")
-    with beside(Receiver(slow_seconds=3.0)) as receiver, settle_in(request.param, folder) as duly:
+    with beside(Receiver(slow_seconds=2.5)) as receiver, settle_in(request.param, folder) as duly:
         duly.settings |= {
             "DULY_LEASE_SECONDS": "30",
-            "DULY_PROVIDERS__HOOKS__TIMEOUT_SECONDS": "4",
+            "DULY_PROVIDERS__HOOKS__TIMEOUT_SECONDS": "3",
             "DULY_ENDPOINTS__SHY__URL": receiver.url("lost", "in-doubt"),
             "DULY_ENDPOINTS__SHY__DEDUPLICATES": "false",
         }
@@ -74,7 +75,9 @@ def _cancel_all(duly: Installation, receiver: Receiver) -> dict[str, dict[str, i
         wait_until(lambda: receiver.count("slow", "while-sending"), "the slow request")
         answers["while-sending"] = cancel("while-sending")
         assert work.end().code == 0
-    return answers | {key: cancel(key) for key in ("while-waiting", "in-doubt", "after-end")}
+    late = ("while-waiting", "in-doubt", "after-end")
+    with ThreadPoolExecutor(len(late)) as pool:
+        return answers | dict(zip(late, pool.map(cancel, late), strict=True))
 
 
 def test_before_the_tick_it_prevents_everything(cancelled: Cancelled) -> None:

@@ -117,6 +117,27 @@ def _require_same_bytes(receiver: Receiver) -> None:
     assert {len(same) for same in bodies.values()} == {1}
 
 
+def test_a_drain_waits_for_its_database(own_cluster: Cluster, tmp_path: Path) -> None:
+    """Asked to leave while the database is away, a worker keeps the outcomes in its hands until they are recorded."""
+    from tests.stores.postgres_server import fresh_database  # noqa: PLC0415 - needs the driver
+
+    with beside(Receiver(slow_seconds=0.5)) as receiver, fresh_database(own_cluster.url) as url:
+        duly = settle_on(url, tmp_path)
+        duly.settings |= {"DULY_LEASE_SECONDS": "60", "DULY_PROVIDERS__HOOKS__CONCURRENCY": "8"}
+        duly.take(reminder(f"r-{number}", webhook=receiver.url("slow")) for number in range(100))
+        duly.told("tick")
+        with duly.running("work", "--json") as worker:
+            wait_until(lambda: receiver.requests >= 10, "requests under way")
+            own_cluster.stop(signal.SIGQUIT)
+            worker.ask(signal.SIGTERM)
+            time.sleep(3.0)
+            assert worker.is_running
+            own_cluster.start()
+            run = worker.end()
+        assert run.code == 0
+        assert duly.states() == {"sent": receiver.requests, "ready": 100 - receiver.requests}
+
+
 def test_a_sqlite_file_that_is_kept_for_long_is_an_outage(duly_on_sqlite: Installation, receiver: Receiver) -> None:
     """Another program that keeps the file beyond all patience is told once, waited for, and costs nothing."""
     duly = duly_on_sqlite

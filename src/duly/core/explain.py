@@ -46,6 +46,9 @@ REASONS: Final[Mapping[str, str]] = {
     "unknown_worker_lost": "the worker was lost after it had begun to send",
 }
 
+#: The latest attempts say enough; `show` has all of them.
+ATTEMPTS_TOLD_MAX: Final = 6
+
 _FAILURES: Final[Mapping[str, str]] = {
     "invalid_destination": "the address does not take messages",
     "consent_revoked": "the receiver wants no more messages",
@@ -112,17 +115,14 @@ def explain_delivery(shown: Mapping[str, Any]) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def explain_reminder(shown: Mapping[str, Any]) -> str:
-    """One paragraph about a reminder, from what `show` shows of it."""
+def explain_reminder(shown: Mapping[str, Any], deliveries: Sequence[Mapping[str, Any]]) -> str:
+    """One paragraph about a reminder and one for each of its deliveries, from what `show` shows of them."""
     head = f"Reminder {shown['idempotency_key']} of account {shown['account']} is {shown['status']}."
-    deliveries = [
-        f"Its {row['channel']} delivery {row['id']} is {row['status']}, because {explain_reason(row['reason'])}."
-        if row["reason"]
-        else f"Its {row['channel']} delivery {row['id']} is {row['status']}."
-        for row in shown["deliveries"]
+    events = [
+        f"At {event['at']} {event['actor']} made it {event['to']}: {event['reason']}." for event in shown["events"]
     ]
     due = f"It is next due at {shown['next_due_at']}." if shown["next_due_at"] else "No further occurrence is planned."
-    return " ".join([head, *deliveries, due])
+    return "\n".join([" ".join([head, *events, due]), *map(explain_delivery, deliveries)])
 
 
 def _standing(shown: Mapping[str, Any]) -> str:
@@ -134,10 +134,12 @@ def _standing(shown: Mapping[str, Any]) -> str:
 
 def _attempts(attempts: Sequence[Mapping[str, Any]]) -> list[str]:
     if not attempts:
-        return ["No request was made."]
-    count = "One request was" if len(attempts) == 1 else f"{len(attempts)} requests were"
-    outcomes = ", then ".join(_attempt(attempt) for attempt in attempts)
-    return [f"{count} made: {outcomes}."]
+        return ["No attempt was made."]
+    count = "One attempt was" if len(attempts) == 1 else f"{len(attempts)} attempts were"
+    shown = [_attempt(attempt) for attempt in attempts[-ATTEMPTS_TOLD_MAX:]]
+    if len(attempts) > ATTEMPTS_TOLD_MAX:
+        shown.insert(0, "...")
+    return [f"{count} made: {', then '.join(shown)}."]
 
 
 def _attempt(attempt: Mapping[str, Any]) -> str:

@@ -13,7 +13,19 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from duly.core.explain import next_action
 
-__all__ = ["ATTEMPT", "BUDGET", "DELIVERY", "EVENT", "LINE", "REMINDER", "delivery", "instant", "is_moment", "reminder"]
+__all__ = [
+    "ATTEMPT",
+    "BUDGET",
+    "DELIVERY",
+    "EVENT",
+    "LINE",
+    "REMINDER",
+    "WAITING",
+    "delivery",
+    "instant",
+    "is_moment",
+    "reminder",
+]
 
 LINE: Final = ("id", "account", "reminder", "occurrence", "channel", "status", "reason", "attempts", "due_at")
 DELIVERY: Final = (
@@ -22,13 +34,15 @@ DELIVERY: Final = (
 )
 ATTEMPT: Final = (
     *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),
-    *("retry_after", "response_excerpt", "worker"),
+    *("retry_after", "response_excerpt", "worker", "detail"),
 )
 EVENT: Final = ("at", "kind", "from", "to", "actor", "reason")
+WAITING: Final = ("count", "next_due_at")
 REMINDER: Final = ("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at")
 BUDGET: Final = ("provider", "endpoint", "tokens", "rate_per_second", "blocked_until", "reason", "circuit", "failures")
 
-_UNDER_A_LEASE: Final = frozenset({"leased", "sending"})
+#: Under a lease the next step is the lease's end, which has its own word; a held row waits for a person.
+_NO_NEXT_MOMENT: Final = frozenset({"leased", "sending", "held"})
 
 
 def is_moment(word: str) -> bool:
@@ -44,10 +58,7 @@ def instant(when: datetime) -> str:
 def delivery(
     columns: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """A delivery with its timeline, from its columns (DELIVERY), attempts (ATTEMPT) and events (EVENT).
-
-    Under a lease the next step is the lease's end, which has its own word, so `next_at` is empty.
-    """
+    """A delivery with its timeline, from its columns (DELIVERY), attempts (ATTEMPT) and events (EVENT)."""
     document: dict[str, Any] = {}
     for word in DELIVERY:
         document[word] = columns[word]
@@ -55,16 +66,20 @@ def delivery(
             document["next_action"] = next_action(columns["status"])
         if word == "lane":
             document["idempotency_key"] = columns["id"]
-    if columns["status"] in _UNDER_A_LEASE:
+    if columns["status"] in _NO_NEXT_MOMENT:
         document["next_at"] = None
     return {**document, "attempts": list(attempts), "receipts": [], "events": list(events)}
 
 
 def reminder(
-    columns: Mapping[str, Any], next_due_at: datetime | None, lines: Sequence[Mapping[str, Any]]
+    columns: Mapping[str, Any],
+    next_due_at: datetime | None,
+    lines: Sequence[Mapping[str, Any]],
+    events: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """A reminder with its deliveries, from its columns (REMINDER) and its deliveries' (LINE)."""
-    return {**columns, "next_local": _local(next_due_at, columns["zone"]), "deliveries": list(lines)}
+    """A reminder with its deliveries and its own events, from its columns (REMINDER), its deliveries' (LINE), EVENT."""
+    local = _local(next_due_at, columns["zone"])
+    return {**columns, "next_local": local, "deliveries": list(lines), "events": list(events)}
 
 
 def _local(when: datetime | None, zone: str | None) -> str | None:

@@ -25,11 +25,12 @@ DELIVERY = [
 ]
 ATTEMPT = [
     *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),
-    *("retry_after", "response_excerpt", "worker"),
+    *("retry_after", "response_excerpt", "worker", "detail"),
 ]
 EVENT = ["at", "kind", "from", "to", "actor", "reason"]
 REMINDER = [
     *("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at", "next_local", "deliveries"),
+    "events",
 ]
 MADE = ("held", "uncertain", "waiting", "sent", "rejected", "sending", "leased", "ready")
 RFC3339_UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -129,7 +130,12 @@ async def the_status_counts_states(scene: Scene) -> None:
 @case
 async def the_status_of_nothing_is_empty(scene: Scene) -> None:
     """An empty ledger has a status too."""
-    assert plain(await scene.views.status()) == {"states": {}, "lanes": {}, "budgets": []}
+    assert plain(await scene.views.status()) == {
+        "states": {},
+        "lanes": {},
+        "budgets": [],
+        "reminders": {"count": 0, "next_due_at": None},
+    }
 
 
 @case

@@ -38,5 +38,9 @@ async def _checks(config: Config) -> list[dict[str, Any]]:
     problems = await migrate.verify(config.database.reveal())
     async with open_plant(config, freeze_garbage=False) as plant:
         invariants = await plant.store.views().invariants()
-    schema = [{"check": f"schema: {problem}", "found": 1} for problem in problems]
-    return [*schema, *({"check": check, "found": found} for check, found in invariants)]
+    return [
+        {"check": "configuration, secrets and templates", "found": 0},
+        *({"check": f"schema: {problem}", "found": 1} for problem in problems),
+        *([] if problems else [{"check": "schema", "found": 0}]),
+        *({"check": f"ledger: {check.replace('_', ' ')}", "found": found} for check, found in invariants),
+    ]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 LIST_ROWS_MAX = 10_000_000
+DELIVERIES_TOLD_MAX = 10
 
 Identity = Annotated[str, typer.Argument(metavar="ID", help="Our id, or your idempotency key with --account.")]
 Account = Annotated[str | None, typer.Option("--account", help="The account.")]
@@ -63,9 +64,9 @@ def register(app: typer.Typer) -> None:
         """Say in one paragraph why it was, was not, or is not yet sent."""
         from duly.core.explain import explain_delivery, explain_reminder
 
-        kind, shown = asyncio.run(_shown(surface.config(), identity, account))
-        text = explain_delivery(shown) if kind == "delivery" else explain_reminder(shown)
-        surface.result({"id": shown["id"], "explanation": text}, output.plain(text))
+        kind, shown, deliveries = asyncio.run(_told(surface.config(), identity, account))
+        text = explain_delivery(shown) if kind == "delivery" else explain_reminder(shown, deliveries)
+        surface.result({"id": shown["id"], "explanation": text}, "\n".join(map(output.plain, text.splitlines())))
 
 
 def _check(option: str, value: str | None, allowed: Sequence[str]) -> None:
@@ -113,6 +114,19 @@ async def _shown(config: Config, identity: str, account: str | None) -> tuple[st
         return kind, await show(found)
 
 
+async def _told(config: Config, identity: str, account: str | None) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
+    """What is asked about and, of a reminder, its latest deliveries."""
+    from duly.runtime.bootstrap import open_views
+
+    async with open_views(config) as views:
+        kind, found = await views.find(identity, account)
+        if kind == "delivery":
+            return kind, await views.show_delivery(found), []
+        shown = await views.show_reminder(found)
+        latest = [(await views.find(line["id"], None))[1] for line in shown["deliveries"][:DELIVERIES_TOLD_MAX]]
+        return kind, shown, [await views.show_delivery(delivery) for delivery in latest]
+
+
 # --- text ----------------------------------------------------------------------------------------
 
 COLUMNS = ("id", "account", "reminder", "occurrence", "channel", "status", "reason", "attempts", "due_at")
@@ -120,13 +134,23 @@ COLUMNS = ("id", "account", "reminder", "occurrence", "channel", "status", "reas
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
-        return "no deliveries"
+        return "no deliveries (duly status tells what is still to come)"
     return output.columns(COLUMNS, [[row[name] for name in COLUMNS] for row in rows])
 
 
+DOOR = ("provider", "endpoint", "reason", "blocked_until", "failures")
+
+
 def _status_text(found: Mapping[str, Any]) -> str:
+    """States, what is yet to come, and every open circuit."""
     rows = [(state, one["count"], _age(one["oldest_age_seconds"])) for state, one in found["states"].items()]
-    return output.columns(("state", "count", "oldest"), rows) if rows else "no deliveries yet"
+    parts = [output.columns(("state", "count", "oldest"), rows) if rows else "no deliveries yet"]
+    coming = found["reminders"]
+    if coming["count"]:
+        parts.append(f"{coming['count']} reminders not yet ticked, the next due at {coming['next_due_at']}")
+    if circuits := [[budget[name] for name in DOOR] for budget in found["budgets"] if budget["circuit"]]:
+        parts.append(f"open circuits\n{output.columns(DOOR, circuits)}")
+    return "\n\n".join(parts)
 
 
 def _age(seconds: float | None) -> str:

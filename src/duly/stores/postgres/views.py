@@ -42,10 +42,12 @@ class PostgresViews:
         async with self._connections.transaction() as tx:
             states = [*await tx.rows("status_open"), *await tx.rows("status_final")]
             lanes, budgets = await tx.rows("status_lanes"), await tx.rows("status_budgets")
+            reminders = await tx.row("status_reminders")
         return {
             "states": _counts(states),
             "lanes": _counts(lanes),
             "budgets": [_document(documents.BUDGET, row) for row in budgets],
+            "reminders": _document(documents.WAITING, reminders),
         }
 
     async def find(self, identity: str, account: str | None) -> tuple[str, bytes]:
@@ -75,6 +77,7 @@ class PostgresViews:
         async with self._connections.transaction() as tx:
             rows = await tx.rows("show_reminder", identity.hex())
             lines = await tx.rows("list_of_reminder", rows[0][-1], identity.hex()) if rows else []
+            events = await tx.rows("show_reminder_events", identity.hex())
         if not rows:
             raise NotFound(f"no reminder has the id {keys.show(identity)}")
         *columns, next_due_at, _ = rows[0]
@@ -82,6 +85,7 @@ class PostgresViews:
             _document(documents.REMINDER, (*columns, next_due_at)),
             next_due_at,
             [_document(documents.LINE, line) for line in lines],
+            [_document(documents.EVENT, event) for event in events],
         )
 
     async def invariants(self) -> list[tuple[str, int]]:

@@ -92,6 +92,7 @@ def _status(db: Database) -> dict[str, Any]:
         "states": _counts(db, "status_open") | _counts(db, "status_final"),
         "lanes": _counts(db, "status_lanes"),
         "budgets": [_budget(row) for row in db.rows("status_budgets")],
+        "reminders": _document(documents.WAITING, db.rows("status_reminders")[0]),
     }
 
 
@@ -144,6 +145,7 @@ def _show_reminder(db: Database, identity: bytes) -> dict[str, Any]:
         _document(documents.REMINDER, (*columns, next_due_at)),
         maybe_moment(next_due_at),
         [_document(documents.LINE, line) for line in deliveries],
+        [_document(documents.EVENT, event) for event in db.rows("show_reminder_events", id=identity)],
     )
 
 

@@ -44,6 +44,10 @@ select lane, count(*), extract(epoch from now() - min(since))::float8 from work 
 select provider, endpoint, tokens, rate, blocked_until, block_reason, circuit, failures
 from budget order by provider, endpoint;
 
+-- name: status_reminders
+-- Reminders that are not due yet, or not yet found by a tick.
+select count(*), min(next_due_at) from reminder where next_due_at is not null;
+
 -- name: find_delivery
 select d.id from delivery d join account a on a.id = d.account_id
 where d.id = $1::uuid and ($2::text is null or a.name = $2);
@@ -69,9 +73,13 @@ where l.id = $1::uuid;
 
 -- name: show_attempts
 select t.number, t.started_at, r.finished_at, r.outcome, r.class, r.http_status, r.request_id, t.payload_hash,
-       r.retry_after::float8, r.excerpt, t.worker
+       r.retry_after::float8, r.excerpt, t.worker, r.detail
 from attempt t left join attempt_result r on r.delivery_id = t.delivery_id and r.number = t.number
 where t.delivery_id = $1::uuid order by t.number;
+
+-- name: show_reminder_events
+select e.at, e.kind, e.from_state, e.to_state, e.actor, e.reason
+from event e where e.reminder_id = $1::uuid and e.delivery_id is null order by e.id;
 
 -- name: show_events
 select e.at, e.kind, e.from_state, e.to_state, e.actor, e.reason
