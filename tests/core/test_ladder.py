@@ -12,7 +12,7 @@ from duly.core.model import Capabilities, Doubtful, FailureClass, OnDoubt, Outco
 from duly.core.states import State, check
 from tests.core.values import KEYED, NOTHING, NOW, doubtful, later
 
-LIMITS = Limits()
+LIMITS = Limits(attempts_max=20)
 
 
 def go(row: Doubtful, promise: Capabilities = KEYED, policy: OnDoubt = OnDoubt.HOLD) -> Step:

@@ -12,7 +12,7 @@ from duly.core.settle import Next, settle, signal
 from duly.core.states import State, check
 from tests.core.values import NOW, claimed, in_doubt, later
 
-LIMITS = Limits()
+LIMITS = Limits(attempts_max=20)
 REFUSED = Result(Outcome.REFUSED, FailureClass.RATE_LIMITED, 429)
 LOST = Result(Outcome.UNKNOWN, FailureClass.TIMEOUT)
 

@@ -376,3 +376,13 @@ def test_nulls_do_not_matter_outside_the_data() -> None:
 def test_another_body_has_another_hash(changes: dict[str, Any]) -> None:
     """A change of any field is seen."""
     assert intake().accept(row(**changes)).body_hash != intake().accept(row()).body_hash
+
+
+def test_a_line_that_was_set_aside_may_come_back_as_it_is() -> None:
+    """FILE.rejected.jsonl, mended, is imported like any other file."""
+    set_aside = {"line": 3, "reason": "not an address", "field": "to.email", "row": row()}
+    assert intake().accept(set_aside) == intake().accept(row())
+    with pytest.raises(Rejection, match="must be an object"):
+        intake().accept({**set_aside, "row": "text"})
+    with pytest.raises(Rejection, match="no such field"):
+        intake().accept({**set_aside, "more": 1})

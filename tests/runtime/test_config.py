@@ -99,9 +99,9 @@ def test_the_least_file_has_sound_defaults() -> None:
     assert (config.queue, config.namespace, config.lease_seconds) == ("database", None, 60.0)
     hooks, mail = read(HOOKS).providers["hooks"], read(MAIL).providers["mail"]
     assert isinstance(hooks, Webhook)
-    assert (hooks.timeout_seconds, hooks.rate_per_second, hooks.max_attempts) == (10.0, None, 20)
+    assert (hooks.timeout_seconds, hooks.rate_per_second, hooks.max_attempts) == (10.0, None, 100)
     assert (hooks.deduplicates, hooks.key_window, hooks.allow_private_networks) == (False, timedelta(days=1), False)
-    assert (mail.timeout_seconds, mail.rate_per_second, mail.max_attempts) == (30.0, None, 20)
+    assert (mail.timeout_seconds, mail.rate_per_second, mail.max_attempts) == (30.0, None, 100)
 
 
 def test_nothing_changes_after_loading() -> None:

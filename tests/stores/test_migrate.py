@@ -13,6 +13,8 @@ import pytest
 
 from duly.errors import ConfigError, SchemaError
 from duly.stores import migrate
+from duly.stores.postgres import PostgresStore
+from duly.stores.sqlite import SqliteStore
 from duly.stores.steps import Applied, Migration, Step, drift, migrations, pending, problems
 from tests.stores.postgres_server import postgres_or_skip
 
@@ -120,17 +122,24 @@ def test_another_namespace_is_refused(url: str) -> None:
 # --- verify --------------------------------------------------------------------------------------
 
 
+async def opened(url: str) -> None:
+    """What every process does first."""
+    store = PostgresStore if url.startswith("postgres") else SqliteStore
+    ledger = await store.open(url.removeprefix("sqlite:///"))
+    await ledger.close()
+
+
 def test_an_empty_database_is_not_current(url: str) -> None:
     """Where migrations are pending, opening is refused with the command that mends it."""
     with pytest.raises(SchemaError, match="duly migrate apply"):
-        asyncio.run(migrate.ensure_current(url))
+        asyncio.run(opened(url))
     assert "is pending" in asyncio.run(migrate.verify(url))[0]
 
 
 def test_a_migrated_database_is_current(url: str) -> None:
     """Where everything is applied, opening is not refused."""
     apply(url)
-    assert asyncio.run(migrate.ensure_current(url)) is None
+    assert asyncio.run(opened(url)) is None
 
 
 def test_a_changed_migration_is_noticed(url: str) -> None:
@@ -138,7 +147,7 @@ def test_a_changed_migration_is_noticed(url: str) -> None:
     apply(url)
     change(url, "update duly_migration set checksum = 'other' where number = 1")
     assert "was changed after it was applied" in asyncio.run(migrate.verify(url))[0]
-    for stopped in (migrate.plan(url), migrate.apply(url, None, by="tests"), migrate.ensure_current(url)):
+    for stopped in (migrate.plan(url), migrate.apply(url, None, by="tests"), opened(url)):
         with pytest.raises(SchemaError, match="was changed"):
             asyncio.run(stopped)
 
@@ -148,7 +157,7 @@ def test_a_later_versions_migration_is_told_and_tolerated(url: str) -> None:
     apply(url)
     change(url, "insert into duly_migration (number, name, checksum, applied_by) values (900, 'later', 'c', 'b')")
     assert asyncio.run(migrate.verify(url)) == ["migration 0900 later is of a later version of Duly: upgrade this one"]
-    assert asyncio.run(migrate.ensure_current(url)) is None
+    assert asyncio.run(opened(url)) is None
 
 
 def test_drift_is_told(url: str) -> None:

@@ -279,18 +279,24 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     assert type(opening("a\0b")) is StoreError
 
 
-def test_a_database_of_something_else_lacks_our_tables(tmp_path: Path) -> None:
-    """A SQLite file without our tables raises SchemaError on reading and on writing."""
+def test_a_database_of_something_else_is_no_ledger(tmp_path: Path) -> None:
+    """A SQLite file without our tables is refused when it is opened, with what to do."""
     with raw(tmp_path / "other.db") as other:
         other.execute("create table something (else_ integer)")
+    with pytest.raises(SchemaError, match=r"other\.db: .*no ledger is there yet; .*duly migrate apply"):
+        asyncio.run(SqliteStore.open(tmp_path / "other.db"))
+
+
+def test_a_ledger_that_lost_a_table_says_so(path: Path) -> None:
+    """A table that was dropped while the ledger was open raises SchemaError."""
 
     async def use(store: SqliteStore) -> None:
-        for call in (store.namespace(), store.claim(ORDER), store.due(1), store.views().status()):
-            with pytest.raises(SchemaError) as error:
-                await call
-            assert "duly migrate apply" in str(error.value)
+        with raw(path) as other:
+            other.execute("drop table installation")
+        with pytest.raises(SchemaError, match="no such table"):
+            await store.namespace()
 
-    with_store(tmp_path / "other.db", use)
+    with_store(path, use)
 
 
 def test_a_busy_ledger_is_unavailable(path: Path) -> None:

@@ -16,7 +16,7 @@ LEASE_MARGIN_SECONDS: Final = 2.0
 class Limits:
     """How often and how long a delivery is tried."""
 
-    attempts_max: int = 20
+    attempts_max: int = 100
     backoff_first_seconds: float = 1.0
     backoff_ceiling_seconds: float = 900.0
     retry_after_ceiling_seconds: float = 3600.0

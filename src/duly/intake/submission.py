@@ -50,6 +50,11 @@ class KnownTemplates(Container[str], Iterable[str], Protocol):
         ...
 
 
+#: What marks a line of `FILE.rejected.jsonl`.
+SET_ASIDE: Final = frozenset({"row", "reason"})
+LINE_OF_REJECTED: Final = frozenset({"line", "reason", "field", "row"})
+
+
 class Intake:
     """Checks submissions against one installation's configuration. It keeps nothing between rows but caches."""
 
@@ -68,7 +73,7 @@ class Intake:
 
     def accept(self, raw: Mapping[str, Any]) -> NewReminder:
         """Check one submission. Raises Rejection, and nothing else, whatever the object holds."""
-        row = known(raw, FIELDS)
+        row = known(_set_aside(raw), FIELDS)
         _refuse_later_versions(row)
         key = need(row, "idempotency_key", KEY_CHARACTERS_MAX)
         account = need(row, "account", ACCOUNT_CHARACTERS_MAX)
@@ -178,3 +183,10 @@ def _channel(word: Any) -> Channel:
         known_words = [str(channel) for channel in Channel]
         hint = did_you_mean(shown(word), known_words)
         raise Rejection(f"a channel is {' or '.join(known_words)}{hint}", "channels") from None
+
+
+def _set_aside(raw: Mapping[str, Any]) -> Any:
+    """The row within a line of `FILE.rejected.jsonl`: that file, mended, may be imported as it is."""
+    return (
+        raw["row"] if isinstance(raw, Mapping) and raw.keys() >= SET_ASIDE and raw.keys() <= LINE_OF_REJECTED else raw
+    )

@@ -19,10 +19,9 @@ from duly.stores.steps import (
     migrations,
     pending,
     problems,
-    require_current,
 )
 
-__all__ = ["Schema", "Step", "apply", "ensure_current", "plan", "verify"]
+__all__ = ["Schema", "Step", "apply", "plan", "verify"]
 
 
 class Schema(Protocol):
@@ -72,12 +71,6 @@ async def verify(url: str) -> list[str]:
     known = migrations(schema.dialect)
     history = problems(known, await schema.applied())
     return history or drift(await schema.fresh(known), await schema.live())
-
-
-async def ensure_current(url: str) -> None:
-    """Raise SchemaError unless every migration is applied, unchanged. One of a later version is no hindrance."""
-    schema = _schema(url)
-    require_current(migrations(schema.dialect), await schema.applied())
 
 
 def _schema(url: str) -> Schema:

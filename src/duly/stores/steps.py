@@ -38,6 +38,10 @@ _FILE: Final = re.compile(r"([0-9]{4})_([a-z0-9_]+)\.sql")
 Description = Mapping[str, str]
 
 
+#: A ledger is the memory that stops duplicates: somebody who mistyped its name must not just make another.
+NEW_LEDGER: Final = "check `database`, or make a new one, that remembers nothing, with `duly migrate apply`"
+
+
 class Step(NamedTuple):
     """A migration that is pending, or was applied just now."""
 
@@ -96,10 +100,12 @@ def pending(known: Sequence[Migration], applied: Iterable[Applied]) -> list[Migr
     return [migration for migration in known if migration.number not in done]
 
 
-def require_current(known: Sequence[Migration], applied: Sequence[Applied]) -> None:
+def require_current(known: Sequence[Migration], applied: Sequence[Applied], place: str) -> None:
     """Raise SchemaError if anything is pending or was changed. A later version's migration is no hindrance."""
+    if not applied:
+        raise SchemaError(f"{place}: migrations are pending, no ledger is there yet; {NEW_LEDGER}")
     if pending(known, applied):
-        raise SchemaError("migrations are pending: run `duly migrate apply`")
+        raise SchemaError(f"{place}: migrations are pending: run `duly migrate apply`")
 
 
 def problems(known: Sequence[Migration], applied: Sequence[Applied]) -> list[str]:

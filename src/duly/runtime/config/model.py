@@ -55,7 +55,7 @@ class _Provider(Table):
     channel: Channel
     timeout_seconds: Number = Field(10.0, gt=0, le=600)
     rate_per_second: Number | None = Field(None, gt=0, le=1_000_000)  # None: no limit
-    max_attempts: Whole = Field(20, ge=1, le=1_000)
+    max_attempts: Whole = Field(100, ge=1, le=1_000)
 
 
 class Webhook(_Provider):

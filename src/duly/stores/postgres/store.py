@@ -51,7 +51,7 @@ class PostgresStore:
         """
         target = Target.of(url, connect_timeout, statement_timeout_seconds)
         schema = PostgresSchema(url)
-        require_current(migrations(schema.dialect), await schema.applied())
+        require_current(migrations(schema.dialect), await schema.applied(), target.place)
         return cls(target, pool_size)
 
     def views(self) -> PostgresViews:

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from duly.errors import DulyError, SchemaError, StoreError, StoreUnavailable
 from duly.stores.bisect import DataRefused
+from duly.stores.steps import NEW_LEDGER
 
 __all__ = ["BUSY_TIMEOUT_SECONDS", "OLDEST_SQLITE", "Database", "SteadyClock", "mapped", "refuse_old_sqlite"]
 
@@ -219,7 +220,7 @@ def _usable(path: str) -> Path:
         if not file.parent.is_dir():
             raise StoreError(f"database {path}: there is no directory {file.parent}; create it first")
         if not file.exists():
-            raise SchemaError(f"database {path}: there is no such file; run `duly migrate apply`")
+            raise SchemaError(f"database {path}: there is no such file; {NEW_LEDGER}")
     except OSError as error:
         raise StoreError(f"database {path}: it cannot be reached; {error.strerror}") from error
     return file

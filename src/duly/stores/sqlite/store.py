@@ -32,8 +32,10 @@ from duly.stores.bisect import write_all
 from duly.stores.loader import load
 from duly.stores.sqlite import cancelling, circuits, deciding, intake, sending, settling, upkeep
 from duly.stores.sqlite.connect import Database
+from duly.stores.sqlite.schema import SqliteSchema
 from duly.stores.sqlite.threads import OwnThread
 from duly.stores.sqlite.views import SqliteViews
+from duly.stores.steps import migrations, require_current
 
 __all__ = ["Run", "SqliteStore"]
 
@@ -72,6 +74,7 @@ class SqliteStore:
             write, read = _runs(run, stack)
             writer = await write(partial(Database, path, statements, now))
             stack.callback(writer.close)
+            require_current(migrations("sqlite"), await SqliteSchema(str(path)).applied(), f"database {path}")
             reader = await read(partial(Database, path, statements, now))
             stack.callback(reader.close)
             return cls(writer, reader, write, read, stack.pop_all())
