@@ -72,14 +72,14 @@ def test_the_readme_delivers_a_first_reminder(tmp_path: Path) -> None:
 
 
 def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
-    """Two mails, a rejected row, an answer that got lost and was found, and a cancelled reminder."""
+    """Mails, a mended row, an answer that got lost and was found, and a cancelled reminder."""
     printed, environ = run("docs/tutorial.md", tmp_path)
     folder = tmp_path / "reminders"
     assert "unknown (timeout), then accepted" in printed
-    (rejected,) = (folder / "visits.csv.rejected.jsonl").read_text(encoding="utf-8").splitlines()
-    assert json.loads(rejected)["field"] == "to.email"
+    assert "3 rows: 2 created, 0 already there, 1 rejected" in printed
+    assert "3 rows: 1 created, 2 already there, 0 rejected" in printed
     statuses = {row["reminder"]: row["status"] for row in duly(folder, environ, "list")["deliveries"]}
-    assert statuses == {"visit-1": "sent", "visit-2": "sent", "parcel-1": "sent"}
+    assert statuses == {"visit-1": "sent", "visit-2": "sent", "visit-3": "sent", "parcel-1": "sent"}
     parcel = duly(folder, environ, "show", "parcel-1", "--account", "shop")["deliveries"][0]
     shown = duly(folder, environ, "show", parcel["id"])
     assert [attempt["outcome"] for attempt in shown["attempts"]] == ["unknown", "accepted"]

@@ -81,7 +81,7 @@ def build() -> typer.Typer:
     app = typer.Typer(
         name="duly",
         cls=Edge,
-        help="Durable reminder delivery by email, SMS and webhook, with a ledger that tells the truth.",
+        help="Durable reminder delivery by email and webhook, with a ledger that tells the truth.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich" if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else None,
