@@ -15,12 +15,12 @@ from tests.end_to_end.installation import DIALECTS, Installation, Run, attempts,
 REMINDERS: Final = 200
 #: the check that must find it -> what is done to the ledger behind the program's back.
 DAMAGE: Final = {
-    "sent_has_evidence": "delete from attempt_result where delivery_id = {ok_0}",
-    "accepted_is_sent": "update delivery set status = 'expired' where id = {ok_1}",
-    "final_has_reason": "update delivery set reason = null where id = {ok_2}",
-    "open_delivery_has_work": "delete from work where delivery_id = {denied_0}",
-    "lease_has_worker": "update work set state = 'leased' where delivery_id = {denied_1}",
-    "work_can_be_claimed": "delete from recipient where ref = 'of-denied-2'",
+    "ledger: sent has evidence": "delete from attempt_result where delivery_id = {ok_0}",
+    "ledger: accepted is sent": "update delivery set status = 'expired' where id = {ok_1}",
+    "ledger: final has reason": "update delivery set reason = null where id = {ok_2}",
+    "ledger: open delivery has work": "delete from work where delivery_id = {denied_0}",
+    "ledger: lease has worker": "update work set state = 'leased' where delivery_id = {denied_1}",
+    "ledger: work can be claimed": "delete from recipient where ref = 'of-denied-2'",
     "schema: ": "drop index work_next",
 }
 DELIVERY: Final = "(select d.id from delivery d join reminder r on r.id = d.reminder_id where r.caller_key = '{}')"
