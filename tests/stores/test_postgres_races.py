@@ -18,6 +18,7 @@ from duly.core.schedule import fire
 from duly.core.states import State
 from duly.ports import Cancelled, ClaimOrder
 from duly.stores.postgres import PostgresStore, claims, settling, ticks, upkeep
+from duly.stores.postgres.arrays import texts
 from duly.stores.postgres.connect import Transaction
 from duly.testing.builders import NAMESPACE, PROVIDERS, decision, new_reminder, settlement, start
 from tests.stores.conformance.scene import HOOKS, LEASE_SECONDS, Scene
@@ -290,7 +291,7 @@ def test_late_acceptance_ends_what_reconcile_looks_at(race: Run) -> None:
         row = await arena.scene.uncertain("r")
         late = settlement(row, 1, Outcome.ACCEPTED, await arena.scene.now())
         async with arena.held() as tx:
-            ((_, fence, *_),) = await tx.rows("doubtful", 10, LEASE_SECONDS)
+            ((_, fence, *_),) = await tx.rows("doubtful", 10, LEASE_SECONDS, texts([HOOKS]))
             settle = await arena.waits(arena.store.settle(HOOKS, [late], []))
         assert (await settle).moved == {row.id}
         told = decision(row, State.UNCERTAIN, State.HELD)._replace(fence=fence)

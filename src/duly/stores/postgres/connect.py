@@ -194,14 +194,22 @@ class Transaction:
         return (await self.rows(statement, *values))[0]
 
 
+class Losses:
+    """How often the server was lost. Connections of before a loss are not used again, whoever noticed it."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
 class Connections:
     """At most `size` connections to one database, made when they are needed."""
 
-    def __init__(self, target: Target, statements: Mapping[str, str], size: int) -> None:
+    def __init__(self, target: Target, statements: Mapping[str, str], size: int, losses: Losses) -> None:
         self.target = target
+        self._losses = losses
         self._statements = {name: statement.encode() for name, statement in statements.items()}
         self._room = asyncio.Semaphore(size)
-        self._idle: list[Connection] = []
+        self._idle: list[tuple[int, Connection]] = []  # with the losses when it was made
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
@@ -210,7 +218,7 @@ class Connections:
         Raises StoreUnavailable where the server did not answer in time: the commit may have happened.
         """
         async with self._room:
-            connection = await self._take()
+            made, connection = await self._take()
             pipeline = connection.pipeline()
             try:
                 with mapped(self.target.place, self.target.password):
@@ -223,23 +231,24 @@ class Connections:
                         await pipeline.__aexit__(None, None, None)
             except BaseException as error:
                 await _give_up(connection, pipeline)
-                if isinstance(error, StoreUnavailable):
-                    await self.close()
+                if isinstance(error, StoreUnavailable) and made == self._losses.count:
+                    self._losses.count += 1
                 raise
-            self._idle.append(connection)
+            self._idle.append((made, connection))
 
     async def close(self) -> None:
         """Close what is idle."""
         idle, self._idle = self._idle, []
-        for connection in idle:
+        for _, connection in idle:
             await connection.close()
 
-    async def _take(self) -> Connection:
+    async def _take(self) -> tuple[int, Connection]:
         while self._idle:
-            connection = self._idle.pop()
-            if not connection.closed:
-                return connection
-        return await connect(self.target)
+            made, connection = self._idle.pop()
+            if made == self._losses.count and not connection.closed:
+                return made, connection
+            await connection.close()
+        return self._losses.count, await connect(self.target)
 
 
 async def _give_up(connection: Connection, pipeline: AbstractAsyncContextManager[Any]) -> None:

@@ -24,7 +24,7 @@ from duly.ports import (
 )
 from duly.stores.loader import load
 from duly.stores.postgres import claims, intake, settling, ticks, upkeep
-from duly.stores.postgres.connect import Connections, Target
+from duly.stores.postgres.connect import Connections, Losses, Target
 from duly.stores.postgres.schema import PostgresSchema
 from duly.stores.postgres.views import PostgresViews
 from duly.stores.steps import migrations, require_current
@@ -37,8 +37,9 @@ class PostgresStore:
 
     def __init__(self, target: Target, pool_size: int) -> None:
         statements = load("postgres")
-        self._shared = Connections(target, statements, pool_size)
-        self._claims = Connections(target, statements, 1)
+        losses = Losses()
+        self._shared = Connections(target, statements, pool_size, losses)
+        self._claims = Connections(target, statements, 1, losses)
         self._accounts = intake.Accounts()
 
     @classmethod

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from duly.core.budget import circuit_seconds
+from duly.core.budget import BEHIND_CIRCUIT, circuit_seconds
 from duly.core.model import Signal, SignalKind
 from duly.stores.sqlite.connect import Database
-from duly.stores.sqlite.rows import SECOND_US
+from duly.stores.sqlite.rows import SECOND_US, json_text
 
 __all__ = ["hear", "probe_circuits"]
 
@@ -40,7 +40,12 @@ def _open(db: Database, provider: str, signal: Signal) -> None:
 
 def _close(db: Database, provider: str, signal: Signal) -> None:
     if db.change("circuit_close", provider=provider, endpoint=signal.endpoint):
-        db.change("circuit_wake", provider=provider, endpoint=signal.endpoint)
+        _wake(db, provider, signal.endpoint)
+
+
+def _wake(db: Database, provider: str, endpoint: bytes) -> None:
+    """Let what waits behind the circuit come forward: rows that it put off, and those whose answer opened it."""
+    db.change("circuit_wake", provider=provider, endpoint=endpoint, reasons=json_text(list(BEHIND_CIRCUIT)))
 
 
 def probe_circuits(db: Database, providers: Sequence[str]) -> int:
@@ -49,5 +54,5 @@ def probe_circuits(db: Database, providers: Sequence[str]) -> int:
         opened = [row for provider in providers for row in db.rows("circuits_open", provider=provider)]
         for provider, endpoint in opened:
             db.change("circuit_probe", provider=provider, endpoint=endpoint)
-            db.change("circuit_wake", provider=provider, endpoint=endpoint)
+            _wake(db, provider, endpoint)
     return len(opened)

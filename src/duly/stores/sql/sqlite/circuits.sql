@@ -26,7 +26,8 @@ where provider = :provider and endpoint = :endpoint and circuit;
 -- name: circuit_wake
 update work set next_at = db_now() where delivery_id in (
   select delivery_id from work indexed by work_waiting
-  where state = 'waiting' and provider = :provider and endpoint = :endpoint and reason = 'circuit_open');
+  where state = 'waiting' and provider = :provider and endpoint = :endpoint
+    and reason in (select value from json_each(:reasons)));
 
 -- name: circuits_open
 select provider, endpoint from budget where provider = :provider and circuit;
