@@ -194,7 +194,7 @@ def test_the_store_leaves_the_session_as_it_was(postgres_harness: PostgresHarnes
     async def act() -> None:
         async with postgres_harness.open() as ledger:
             await ledger.store.due_remain()
-            (connection,) = ledger.store._shared._idle
+            ((_, connection),) = ledger.store._shared._idle
             settings = "select current_setting('statement_timeout'), current_setting('jit')"
             kept = await (await connection.execute(settings)).fetchone()
             other = await psycopg.AsyncConnection.connect(ledger.url)

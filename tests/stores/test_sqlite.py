@@ -413,6 +413,7 @@ HOT: Final = (
 #: Walks along an index in its own order that stop early, or along one that is small.
 WALKS: Final = {
     "doubtful_due": "SCAN json_each VIRTUAL TABLE INDEX 1:",
+    "circuit_wake": "SCAN json_each VIRTUAL TABLE INDEX 1:",
     "next_look": "SCAN w USING INDEX work_next",
     "next_lease_end": "SCAN work USING INDEX work_leased",
     "next_expiry": "SCAN w USING INDEX work_expiry",
