@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from bench.grounds import Ground, Ledger
 from bench.installation import SECRET, Installation, reminders
-from bench.programs import Failed, Ran, run, stub
+from bench.programs import Failed, Ran, reserved_port, run, stub
 from bench.readings import busy_seconds
 
 __all__ = ["measure_work"]
@@ -36,9 +36,7 @@ class Round(NamedTuple):
 
 def measure_work(ground: Ground, installation: Installation, rounds: int, rows: int) -> dict[str, Any]:
     """Figures of both and their ratio. Raises Failed where a loop lost, repeated or changed anything."""
-    with stub() as first:
-        port = first.port
-    with ground.empty() as ready:
+    with reserved_port() as port, ground.empty() as ready:
         installation.migrate(ready)
         installation.fill(ready, reminders(rows, port))
         installation.tick(ready)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from typing import IO, Any, Final
 
 from bench.readings import cpu_seconds, peak_bytes
 
-__all__ = ["DULY", "Failed", "Ran", "Stub", "run", "stub"]
+__all__ = ["DULY", "Failed", "Ran", "Stub", "reserved_port", "run", "stub"]
 
 DULY: Final = (sys.executable, "-m", "duly")
 LOOK_SECONDS: Final = 0.02
@@ -101,6 +102,15 @@ class Stub:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=5) as answer:
             counted: dict[str, int] = json.load(answer)
         return counted
+
+
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port for stubs that come and go. It is bound here, not listened on, so that nobody else is given it."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield int(holder.getsockname()[1])
 
 
 @contextmanager

@@ -16,11 +16,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import pytest
 
@@ -46,8 +46,11 @@ __all__ = [
     "require_discretion",
     "settle_in",
     "settle_on",
+    "tell_on_both",
     "wait_until",
 ]
+
+T = TypeVar("T")
 
 DIALECTS: Final = ("sqlite", "postgres")
 ACCOUNT: Final = "harbour-lofts"
@@ -282,6 +285,17 @@ def settle_on(url: str, folder: Path, mail: str = NO_MAIL) -> Installation:
     """An installation on this empty PostgreSQL database, migrated here."""
     asyncio.run(migrate.apply(url, NAMESPACE, by="tests"))
     return Installation(folder, url, mail)
+
+
+def tell_on_both(tell: Callable[[str, Path], T], folder: Path) -> dict[str, Future[T]]:
+    """Tell a story on each database, side by side; a story that was skipped or failed says so when it is asked for."""
+    with ThreadPoolExecutor(len(DIALECTS)) as pool:
+        return {dialect: pool.submit(tell, dialect, _made(folder / dialect)) for dialect in DIALECTS}
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
 
 
 # --- reminders -----------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ One story per database: each reminder is cancelled at another point of its way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
@@ -21,6 +21,7 @@ from tests.end_to_end.installation import (
     attempts,
     reminder,
     settle_in,
+    tell_on_both,
     wait_until,
 )
 
@@ -46,11 +47,20 @@ class Cancelled(NamedTuple):
     receiver: Receiver
 
 
-@pytest.fixture(scope="module", params=DIALECTS)
-def cancelled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cancelled]:
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Cancelled]]:
     """Every reminder is cancelled once, and the worker looks at them once more."""
-    folder = tmp_path_factory.mktemp("cancelling")
-    with beside(Receiver(slow_seconds=2.5)) as receiver, settle_in(request.param, folder) as duly:
+    return tell_on_both(_cancelled, tmp_path_factory.mktemp("cancelled"))
+
+
+@pytest.fixture(params=DIALECTS)
+def cancelled(request: pytest.FixtureRequest, stories: dict[str, Future[Cancelled]]) -> Cancelled:
+    """The story on each database in turn."""
+    return stories[request.param].result()
+
+
+def _cancelled(dialect: str, folder: Path) -> Cancelled:
+    with beside(Receiver(slow_seconds=2.5)) as receiver, settle_in(dialect, folder) as duly:
         duly.settings |= {
             "DULY_LEASE_SECONDS": "30",
             "DULY_PROVIDERS__HOOKS__TIMEOUT_SECONDS": "3",
@@ -61,7 +71,7 @@ def cancelled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         answers, requests = _cancel_all(duly, receiver), receiver.requests
         duly.run("up", "--until-idle")
         before_tick = duly.told("show", "before-tick", "--account", ACCOUNT)
-        yield Cancelled(answers, requests, before_tick, duly.ledger(), receiver)
+        return Cancelled(answers, requests, before_tick, duly.ledger(), receiver)
 
 
 def _cancel_all(duly: Installation, receiver: Receiver) -> dict[str, dict[str, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -10,7 +11,7 @@ import pytest
 
 from duly.testing.receiver import Receiver
 from tests.end_to_end.doubles import beside
-from tests.end_to_end.installation import DIALECTS, Installation, Run, attempts, reminder, settle_in
+from tests.end_to_end.installation import DIALECTS, Installation, Run, attempts, reminder, settle_in, tell_on_both
 
 REMINDERS: Final = 200
 #: the check that must find it -> what is done to the ledger behind the program's back.
@@ -72,10 +73,20 @@ class Examined(NamedTuple):
     damaged: Run
 
 
-@pytest.fixture(scope="module", params=DIALECTS)
-def examined(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Examined:
+@pytest.fixture(scope="module")
+def examinations(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Examined]]:
     """Some deliveries were sent and some wait; then somebody tampers with them."""
-    with beside(Receiver()) as receiver, settle_in(request.param, tmp_path_factory.mktemp("doctor")) as duly:
+    return tell_on_both(_examined, tmp_path_factory.mktemp("examined"))
+
+
+@pytest.fixture(params=DIALECTS)
+def examined(request: pytest.FixtureRequest, examinations: dict[str, Future[Examined]]) -> Examined:
+    """The story on each database in turn."""
+    return examinations[request.param].result()
+
+
+def _examined(dialect: str, folder: Path) -> Examined:
+    with beside(Receiver()) as receiver, settle_in(dialect, folder) as duly:
         duly.take(reminder(key, webhook=receiver.url(key.partition("-")[0])) for key in KEYS)
         duly.run("up", "--until-idle")
         healthy = duly.run("doctor", "--json")

@@ -6,8 +6,9 @@ All faults are met in one run per database; each test looks at one of them.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from concurrent.futures import Future
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from duly.testing.mail_sink import MailSink
 from duly.testing.receiver import Receiver
 from tests.end_to_end.doubles import beside
-from tests.end_to_end.installation import DIALECTS, Installation, Shown, attempts, reminder, settle_in
+from tests.end_to_end.installation import DIALECTS, Installation, Shown, attempts, reminder, settle_in, tell_on_both
 
 ACCEPTED: Final = ("accepted", None)
 #: mood of the receiver -> how many requests it saw, the state, and what became of each attempt.
@@ -47,21 +48,30 @@ EXPIRED: Final = (("expired", "deadline_before_next_try"), ("expired", "deadline
 class Met(NamedTuple):
     """What the ledger says, and what the receiving side saw."""
 
-    duly: Installation
     ledger: dict[str, Shown]
     receiver: Receiver
     sink: MailSink
     tally: dict[str, Any]
+    explained: str
 
 
-@pytest.fixture(scope="module", params=DIALECTS)
-def met(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Met]:
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Met]]:
     """One run that meets every fault."""
-    folder = tmp_path_factory.mktemp("faults")
+    return tell_on_both(_met, tmp_path_factory.mktemp("met"))
+
+
+@pytest.fixture(params=DIALECTS)
+def met(request: pytest.FixtureRequest, runs: dict[str, Future[Met]]) -> Met:
+    """The story on each database in turn."""
+    return runs[request.param].result()
+
+
+def _met(dialect: str, folder: Path) -> Met:
     with (
         beside(Receiver(slow_seconds=0.3)) as receiver,
         beside(MailSink(slow_seconds=0.3)) as sink,
-        settle_in(request.param, folder, sink.url) as duly,
+        settle_in(dialect, folder, sink.url) as duly,
     ):
         duly.settings |= {
             "DULY_ENDPOINTS__SHY__URL": receiver.url("lost", "no-promise"),
@@ -71,7 +81,9 @@ def met(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         }
         duly.take(_rows(receiver))
         tally = duly.told("up", "--until-idle")
-        yield Met(duly, duly.ledger(), receiver, sink, tally)
+        ledger = duly.ledger()
+        explained = duly.told("explain", ledger["mail-dropped"]["id"])["explanation"]
+        return Met(ledger, receiver, sink, tally, explained)
 
 
 def _rows(receiver: Receiver) -> list[dict[str, Any]]:
@@ -185,11 +197,10 @@ def test_the_tally_adds_up(met: Met) -> None:
     assert counted == {word: states.count(word) for word in counted}
 
 
-def test_every_explanation_speaks_of_doubt_where_there_is_some(met: Met) -> None:
+def test_an_explanation_speaks_of_doubt(met: Met) -> None:
     """`explain` of a held delivery says that it may have been accepted, and that an operator decides."""
-    text = met.duly.run("explain", met.ledger["mail-dropped"]["id"]).out
-    assert "An attempt may have been accepted" in text
-    assert "an operator must decide" in text
+    assert "An attempt may have been accepted" in met.explained
+    assert "an operator must decide" in met.explained
 
 
 def test_a_reset_on_a_warm_connection_is_one_request(duly: Installation, receiver: Receiver) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
@@ -11,7 +12,16 @@ import pytest
 from duly.testing.mail_sink import MailSink
 from duly.testing.receiver import Receiver
 from tests.end_to_end.doubles import beside
-from tests.end_to_end.installation import DIALECTS, Installation, Shown, attempts, reminder, settle_in, wait_until
+from tests.end_to_end.installation import (
+    DIALECTS,
+    Installation,
+    Shown,
+    attempts,
+    reminder,
+    settle_in,
+    tell_on_both,
+    wait_until,
+)
 
 WEBHOOKS: Final = 120
 MAILS: Final = 40
@@ -35,13 +45,23 @@ class Aftermath(NamedTuple):
         return {key: one for key, one in self.ledger.items() if one["channel"] == "webhook"}
 
 
-@pytest.fixture(scope="module", params=DIALECTS)
-def aftermath(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aftermath]:
+@pytest.fixture(scope="module")
+def recoveries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Aftermath]]:
     """A worker is killed several times while requests are under way, then one is left to finish."""
+    return tell_on_both(_aftermath, tmp_path_factory.mktemp("aftermath"))
+
+
+@pytest.fixture(params=DIALECTS)
+def aftermath(request: pytest.FixtureRequest, recoveries: dict[str, Future[Aftermath]]) -> Aftermath:
+    """The story on each database in turn."""
+    return recoveries[request.param].result()
+
+
+def _aftermath(dialect: str, folder: Path) -> Aftermath:
     with (
         beside(Receiver(slow_seconds=0.15)) as receiver,
         beside(MailSink(slow_seconds=0.15)) as sink,
-        settle_in(request.param, tmp_path_factory.mktemp("killed"), sink.url) as duly,
+        settle_in(dialect, folder, sink.url) as duly,
     ):
         duly.settings |= {
             "DULY_LEASE_SECONDS": LEASE_SECONDS,
@@ -52,7 +72,7 @@ def aftermath(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         duly.told("tick")
         kills = [_kill_in_mid_flight(duly, receiver, sink) for _ in range(KILLS)]
         duly.run("work", "--until-idle")
-        yield Aftermath(kills, duly.ledger(), receiver, sink)
+        return Aftermath(kills, duly.ledger(), receiver, sink)
 
 
 def _rows(receiver: Receiver) -> list[dict[str, object]]:

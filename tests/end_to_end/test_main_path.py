@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -24,6 +25,7 @@ from tests.end_to_end.installation import (
     attempts,
     reminder,
     settle_in,
+    tell_on_both,
     wait_until,
 )
 
@@ -52,7 +54,6 @@ class Views(NamedTuple):
 class Story(NamedTuple):
     """What the program said at each step, and what the receiving side saw in the end."""
 
-    duly: Installation
     receiver: Receiver
     sink: MailSink
     imported: dict[str, Any]
@@ -68,12 +69,21 @@ class Story(NamedTuple):
     mails: int
 
 
-@pytest.fixture(scope="module", params=DIALECTS)
-def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Story]]:
     """Everything once, then everything again."""
-    folder = tmp_path_factory.mktemp("story")
-    with beside(Receiver()) as receiver, beside(MailSink()) as sink, settle_in(request.param, folder, sink.url) as duly:
-        yield _told(duly, receiver, sink)
+    return tell_on_both(_story, tmp_path_factory.mktemp("story"))
+
+
+@pytest.fixture(params=DIALECTS)
+def story(request: pytest.FixtureRequest, stories: dict[str, Future[Story]]) -> Story:
+    """The story on each database in turn."""
+    return stories[request.param].result()
+
+
+def _story(dialect: str, folder: Path) -> Story:
+    with beside(Receiver()) as receiver, beside(MailSink()) as sink, settle_in(dialect, folder, sink.url) as duly:
+        return _told(duly, receiver, sink)
 
 
 def _told(duly: Installation, receiver: Receiver, sink: MailSink) -> Story:
@@ -88,7 +98,7 @@ def _told(duly: Installation, receiver: Receiver, sink: MailSink) -> Story:
     assert (receiver.requests, sink.accepted) == (requests, mails), "the second round sent something"
     ledger = duly.ledger()
     return Story(
-        duly, receiver, sink, imported, imported_csv, imported_again, ticked, ticked_again, worked, worked_again,
+        receiver, sink, imported, imported_csv, imported_again, ticked, ticked_again, worked, worked_again,
         ledger, _views(duly, ledger), requests, mails,
     )  # fmt: skip
 

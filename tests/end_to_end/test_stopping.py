@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -11,7 +12,17 @@ import pytest
 
 from duly.testing.receiver import Receiver
 from tests.end_to_end.doubles import beside
-from tests.end_to_end.installation import DIALECTS, Installation, Run, Shown, attempts, reminder, settle_in, wait_until
+from tests.end_to_end.installation import (
+    DIALECTS,
+    Installation,
+    Run,
+    Shown,
+    attempts,
+    reminder,
+    settle_in,
+    tell_on_both,
+    wait_until,
+)
 
 ROWS: Final = 150
 
@@ -26,11 +37,20 @@ class Stopped(NamedTuple):
     ledger: dict[str, Shown]
 
 
-@pytest.fixture(scope="module", params=DIALECTS)
-def stops(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Stopped]:
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[list[Stopped]]]:
     """`work` is stopped by Ctrl-C; `up` goes on with the same rows, and is stopped by SIGTERM."""
-    folder = tmp_path_factory.mktemp("stopping")
-    with beside(Receiver(slow_seconds=0.3)) as receiver, settle_in(request.param, folder) as duly:
+    return tell_on_both(_stops, tmp_path_factory.mktemp("stops"))
+
+
+@pytest.fixture(params=DIALECTS)
+def stops(request: pytest.FixtureRequest, stories: dict[str, Future[list[Stopped]]]) -> list[Stopped]:
+    """The story on each database in turn."""
+    return stories[request.param].result()
+
+
+def _stops(dialect: str, folder: Path) -> list[Stopped]:
+    with beside(Receiver(slow_seconds=0.3)) as receiver, settle_in(dialect, folder) as duly:
         _fill(duly, receiver)
         return [_stop(duly, receiver, "work", signal.SIGINT), _stop(duly, receiver, "up", signal.SIGTERM)]
 

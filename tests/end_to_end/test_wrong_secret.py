@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 
 from duly.testing.receiver import Receiver
 from tests.end_to_end.doubles import beside
-from tests.end_to_end.installation import DIALECTS, SECRET, Run, Shown, reminder, settle_in, wait_until
+from tests.end_to_end.installation import DIALECTS, SECRET, Run, Shown, reminder, settle_in, tell_on_both, wait_until
 
 MISTYPED: Final = "whsec_cHJ2dC13cm9uZy1wcnZ0LXdyb25nLXBydnQtd3Jvbmctcg=="
 ROWS: Final = 60
@@ -38,11 +39,20 @@ class Mended(NamedTuple):
     run: Run
 
 
-@pytest.fixture(scope="module", params=DIALECTS)
-def refused(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Refused]:
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Refused]]:
     """The receiver knows one secret, and the configuration at first another."""
-    folder = tmp_path_factory.mktemp("secret")
-    with beside(Receiver(secrets=[SECRET])) as receiver, settle_in(request.param, folder) as duly:
+    return tell_on_both(_refused, tmp_path_factory.mktemp("refused"))
+
+
+@pytest.fixture(params=DIALECTS)
+def refused(request: pytest.FixtureRequest, refusals: dict[str, Future[Refused]]) -> Refused:
+    """The story on each database in turn."""
+    return refusals[request.param].result()
+
+
+def _refused(dialect: str, folder: Path) -> Refused:
+    with beside(Receiver(secrets=[SECRET])) as receiver, settle_in(dialect, folder) as duly:
         duly.settings["HOOK_SECRET"] = MISTYPED
         duly.take(reminder(f"r-{number}", webhook=receiver.url("ok")) for number in range(ROWS))
         duly.told("tick")
@@ -52,7 +62,7 @@ def refused(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         circuits = [budget["reason"] for budget in duly.told("status")["budgets"] if budget["circuit"]]
         duly.settings["HOOK_SECRET"] = SECRET
         duly.run("work", "--until-idle")
-        yield Refused(seconds, requests, before, duly.ledger(), receiver, circuits)
+        return Refused(seconds, requests, before, duly.ledger(), receiver, circuits)
 
 
 def test_all_wait_and_none_is_lost(refused: Refused) -> None:
@@ -84,10 +94,20 @@ def test_mended_all_are_sent(refused: Refused) -> None:
     assert refused.receiver.duplicates_dropped == 0
 
 
-@pytest.fixture(scope="module", params=DIALECTS)
-def mended(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mended]:
+@pytest.fixture(scope="module")
+def mends(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Mended]]:
     """`duly up` runs on while one of two endpoints refuses it, and is mended after a while."""
-    with beside(Receiver()) as receiver, settle_in(request.param, tmp_path_factory.mktemp("mended")) as duly:
+    return tell_on_both(_mended, tmp_path_factory.mktemp("mended"))
+
+
+@pytest.fixture(params=DIALECTS)
+def mended(request: pytest.FixtureRequest, mends: dict[str, Future[Mended]]) -> Mended:
+    """The story on each database in turn."""
+    return mends[request.param].result()
+
+
+def _mended(dialect: str, folder: Path) -> Mended:
+    with beside(Receiver()) as receiver, settle_in(dialect, folder) as duly:
         duly.settings["DULY_PROVIDERS__HOOKS__CONCURRENCY_PER_HOST"] = "4"
         moods = [(mood, number) for mood in ("denied", "ok") for number in range(HALF)]
         duly.take(reminder(f"{mood}-{number}", webhook=receiver.url(mood)) for mood, number in moods)
@@ -98,7 +118,7 @@ def mended(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             receiver.mend()
             wait_until(lambda: len(receiver.accepted) == 2 * HALF, "all are accepted")
             wait_until(lambda: duly.states() == {"sent": 2 * HALF}, "all are recorded")
-            yield Mended(before, receiver, up.end(signal.SIGTERM))
+            return Mended(before, receiver, up.end(signal.SIGTERM))
 
 
 def test_one_endpoints_trouble_is_not_anothers(mended: Mended) -> None:
