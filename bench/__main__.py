@@ -25,7 +25,7 @@ PARTS: Final = ("work", "tick", "memory", "import")
 WORK_ROWS: Final = 18_400
 BACKLOG_ROWS: Final = 200_000
 IMPORT_ROWS: Final = 50_000
-SLOTS: Final = 512
+SLOTS: Final = 1_024
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

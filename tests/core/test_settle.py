@@ -30,7 +30,8 @@ def test_unknown_is_doubt_and_reconcile_looks_after_a_back_off() -> None:
 
 def test_unknown_at_the_last_attempt_closes_the_rungs_that_send() -> None:
     """Out of attempts, only looking remains."""
-    assert settle(claimed(attempts=19), 20, LOST, NOW, 0.0, LIMITS).closed
+    last = settle(claimed(attempts=19), 20, LOST, NOW, 0.0, LIMITS)
+    assert (last.closed, last.reason) == (True, "attempts_exhausted_in_doubt")
     assert not settle(claimed(attempts=18), 19, LOST, NOW, 0.0, LIMITS).closed
     assert settle(in_doubt(closed=True), 2, LOST, NOW, 0.0, LIMITS).closed
 

@@ -100,7 +100,7 @@ def test_a_plant_is_what_the_configuration_says(folder: Path) -> None:
     assert {name: one.channel for name, one in plant.providers.items()} == {"hooks": "webhook", "mail": "email"}
     assert [plant.providers["hooks"].timeout_seconds, plant.lease_seconds] == [7.0, 40.0]
     assert [plant.limits[name].attempts_max for name in ("hooks", "mail")] == [3, 100]
-    assert [plant.transports[name].room() for name in ("hooks", "mail")] == [9, 10]
+    assert [plant.transports[name].room() for name in ("hooks", "mail")] == [9, 20]
     assert [plant.policies.on_doubt(name) for name in ("bold", "unheard-of")] == [OnDoubt.RESEND, OnDoubt.HOLD]
     assert bootstrap.channels(config) == {"webhook": "hooks", "email": "mail"}
 

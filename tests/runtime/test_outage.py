@@ -13,7 +13,7 @@ from duly.core.states import State
 from duly.errors import StoreError, StoreUnavailable
 from duly.flows.deliver import send_some
 from duly.ports import Store
-from duly.runtime.outage import PAUSE_MAX_SECONDS, Outage, patient
+from duly.runtime.outage import PAUSE_MAX_SECONDS, QUIET_SECONDS, Outage, patient
 from duly.runtime.telemetry import Telemetry
 from duly.testing.builders import decision
 from duly.testing.clock import SimulatedClock, SimulatedDice
@@ -49,6 +49,7 @@ def test_an_outage_is_two_lines_however_often_it_is_met(lines: list[Any]) -> Non
     away = outage(clock)
     for _ in range(5):
         drive(away.wait(AWAY))
+    drive(clock.sleep(QUIET_SECONDS))
     away.over()
     away.over()
     assert told(lines) == ["database_away", "database_back"]
@@ -64,9 +65,38 @@ def test_the_next_outage_is_told_again(lines: list[Any]) -> None:
     for _ in range(2):
         drive(away.wait(AWAY))
         drive(away.wait(AWAY))
+        drive(clock.sleep(QUIET_SECONDS))
         away.over()
     assert told(lines) == ["database_away", "database_back"] * 2
-    assert clock.slept[:2] == pytest.approx(clock.slept[2:], rel=0.01)
+    assert clock.slept[:3] == pytest.approx(clock.slept[3:], rel=0.01)
+
+
+def test_an_answer_between_two_failures_is_no_recovery(lines: list[Any]) -> None:
+    """A full disk answers those who only read: that is told once, and the pauses grow on."""
+    clock = SimulatedClock()
+    away = outage(clock, 0.0)
+    for _ in range(20):
+        drive(away.wait(AWAY))
+        away.over()
+        drive(away.wait(AWAY))
+    assert told(lines)[0] == "database_away"
+    assert len(lines) < 20
+    assert max(clock.slept) > 4 * clock.slept[0]
+
+
+def test_after_its_end_nothing_is_repeated(lines: list[Any]) -> None:
+    """A drain does not wait for a database that stays away: the call's own error comes out."""
+    clock = SimulatedClock()
+    away = outage(clock)
+    away.give_up_after(3.0)
+
+    async def refused() -> None:
+        raise AWAY
+
+    with pytest.raises(StoreUnavailable):
+        drive(away.until_done(refused))
+    assert 3.0 <= clock.reading() - SimulatedClock().reading() <= 3.0 + PAUSE_MAX_SECONDS
+    assert told(lines) == ["database_away"]
 
 
 def test_without_an_outage_nothing_is_told(lines: list[Any]) -> None:

@@ -97,7 +97,7 @@ def test_the_body_has_a_guard_of_its_own(server: RawServer, end: Callable[[socke
         assert (await answers(over, post(server.url(), WARM)))[0].status == 200
         turns = over._on_loop()
         assert turns is not None
-        over._idle.append(Credulous(over._settings, turns.connections.opened, turns.restless))
+        over._idle.append(Credulous(over._settings, over._reading, turns.connections.opened, turns.restless))
         return (await answers(over, post(server.url(), b"once")))[0]
 
     server.script = script

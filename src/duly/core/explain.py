@@ -154,7 +154,9 @@ def _doubt(shown: Mapping[str, Any]) -> list[str]:
         return []
     if shown["status"] == "sent":
         return ["The doubt about the earlier attempt was settled by a repeat under the same key."]
-    return ["An attempt may have been accepted, so it is not sent again unless the receiver drops repeats."]
+    if shown["status"] in ("held", "unconfirmed"):
+        return ["An attempt may have been accepted, so it was not sent again."]
+    return ["An attempt may have been accepted: until that is known, only the same bytes under the same key may leave."]
 
 
 def _outlook(shown: Mapping[str, Any]) -> str:

@@ -63,7 +63,8 @@ def _unknown(row: Claimed, number: int, result: Result, now: datetime, jitter: f
     """In doubt. Reconcile looks after a back-off; out of attempts, only the looking rungs remain."""
     exhausted = number - row.spared >= limits.attempts_max
     look_at = next_try(now, row.deadline_at, number, jitter, None, limits)
-    return Next(State.UNCERTAIN, _reason(result), look_at, closed=row.closed or exhausted)
+    reason = "attempts_exhausted_in_doubt" if exhausted else _reason(result)
+    return Next(State.UNCERTAIN, reason, look_at, closed=row.closed or exhausted)
 
 
 def _again(row: Claimed, number: int, result: Result, now: datetime, jitter: float, limits: Limits) -> Next:

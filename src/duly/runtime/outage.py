@@ -21,42 +21,53 @@ __all__ = ["Outage", "patient"]
 T = TypeVar("T")
 PAUSE_FIRST_SECONDS: Final = 0.1
 PAUSE_MAX_SECONDS: Final = 5.0
+QUIET_SECONDS: Final = 0.3  # without a failure: the database is back
 
 
 class Outage:
     """Knows whether the database is away, and how long to wait before it is asked again.
 
-    A pause is half as long to as long as the database has been away so far, however many loops ask.
+    A pause is half as long to as long as the database has been away so far, however many loops ask. It is back when
+    nothing has failed for a moment: a full disk still answers those who only read. After `give_up_after`, which a
+    drain sets, nothing is repeated any more: what is not recorded then is in doubt, which the ledger is made for.
     """
 
     def __init__(self, clock: Clock, dice: Dice, telemetry: Telemetry) -> None:
         self._clock, self._dice, self._telemetry = clock, dice, telemetry
         self._since: float | None = None
+        self._last = 0.0
+        self._ends_at: float | None = None
+
+    def give_up_after(self, seconds: float) -> None:
+        """Repeat no call for longer than that from now."""
+        self._ends_at = self._clock.reading() + seconds
 
     async def wait(self, error: DulyError) -> None:
         """Note that the database did not answer, and pause."""
-        reading = self._clock.reading()
+        reading = self._last = self._clock.reading()
         if self._since is None:
             self._since = reading
             self._telemetry.database_away(str(error))
         longest = min(max(reading - self._since, PAUSE_FIRST_SECONDS), PAUSE_MAX_SECONDS)
         await self._clock.sleep(longest * (0.5 + self._dice.roll() / 2))
 
-    def over(self) -> None:
-        """Note that the database answered."""
-        if self._since is not None:
+    def over(self, *, wrote: bool = False) -> None:
+        """Note that the database answered; `wrote`: what had to be recorded is recorded."""
+        if self._since is not None and (wrote or self._clock.reading() - self._last >= QUIET_SECONDS):
             self._telemetry.database_back(self._clock.reading() - self._since)
             self._since = None
 
-    async def until_done(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Repeat a repeatable call until the database has answered it."""
+    async def until_done(self, call: Callable[[], Awaitable[T]], *, wrote: bool = True) -> T:
+        """Repeat a repeatable call until the database has answered it; `wrote` is False for one that only reads."""
         while True:
             try:
                 result = await call()
             except StoreUnavailable as error:
+                if self._ends_at is not None and self._clock.reading() >= self._ends_at:
+                    raise
                 await self.wait(error)
             else:
-                self.over()
+                self.over(wrote=wrote)
                 return result
 
 

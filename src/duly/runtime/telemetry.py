@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
 from typing import Any
 
 import structlog
@@ -57,6 +58,15 @@ class Telemetry:
         """The database answers again."""
         self._log.warning("database_back", away_seconds=round(seconds, 1))
 
+    def unrecorded(self, requests: int) -> None:
+        """The worker left while the database was away: these requests' outcomes will be found out after their lease."""
+        self._log.error("left_unrecorded", requests=requests)
+
     def loop_failed(self, loop: str, error: BaseException) -> None:
-        """A bug: a loop of the worker raised what it should not."""
-        self._log.error("loop_failed", loop=loop, error=type(error).__name__, exc_info=error)
+        """A bug: a loop of the worker raised what it should not.
+
+        Where is told, and not what: an exception's words may hold an address.
+        """
+        last = traceback.extract_tb(error.__traceback__)[-1:]
+        place = f"{last[0].filename}:{last[0].lineno}" if last else "unknown"
+        self._log.error("loop_failed", loop=loop, error=type(error).__name__, at=place)

@@ -206,18 +206,27 @@ class Worker:
         if self._due_remain or any(not route.idle for route in self._routes):
             return False
         providers = list(self._plant.providers)
-        step = await self._outage.until_done(lambda: self._plant.store.next_step(providers))
+        step = await self._outage.until_done(lambda: self._plant.store.next_step(providers), wrote=False)
         return step is None or step > patience
 
     async def _drain(self, ending: Sequence[asyncio.Task[None]]) -> None:
-        """Give back what has not begun; wait for the rest as long as it may take, then cut it."""
+        """Give back what has not begun; wait for the rest as long as it may take, then cut it.
+
+        A database that stays away ends the wait too: rows go back when their lease ends, and what was sent and could
+        not be recorded is in doubt.
+        """
+        longest = max(route.provider.timeout_seconds for route in self._routes) + DRAIN_MARGIN_SECONDS
+        self._outage.give_up_after(longest)
         await asyncio.gather(*ending)
-        for route in self._routes:
-            await self._give_back_all(route)
-        await self._wait_for_flights(max(r.provider.timeout_seconds for r in self._routes) + DRAIN_MARGIN_SECONDS)
+        with suppress(StoreUnavailable):
+            for route in self._routes:
+                await self._give_back_all(route)
+        await self._wait_for_flights(longest)
         for route in self._routes:
             await route.transport.close()
         await self._wait_for_flights(DRAIN_MARGIN_SECONDS)
+        if unrecorded := sum(len(route.flights) for route in self._routes):
+            self._telemetry.unrecorded(unrecorded)
 
     async def _give_back_all(self, route: Route) -> None:
         claims = route.claims

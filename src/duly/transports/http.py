@@ -154,9 +154,9 @@ class HttpTransport:
     def _add(self, request: Request, turns: Turns) -> Answer | None:
         content, host = _sendable(request.content)
         if not self._idle:
-            self._idle.append(Exchange(self._settings, turns.connections.opened, turns.restless))
+            self._idle.append(Exchange(self._settings, self._reading, turns.connections.opened, turns.restless))
         exchange = self._idle[-1]
-        exchange.load(request.token, content, host, fresh=turns.connections.has_ended(host))
+        exchange.load(request, content, host, fresh=turns.connections.has_ended(host))
         if self._reading() >= request.start_before:
             return unsent("too_late", "the time to start it had passed")
         turns.add(exchange)

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 
 import pycurl
 
-from duly.ports import Answer, HttpRequest, Sent
+from duly.ports import Answer, HttpRequest, Request, Sent
 from duly.transports.addresses import is_public
 
 __all__ = ["BROKEN", "CUT", "Exchange", "Settings", "Unsendable", "unsent"]
@@ -102,17 +102,27 @@ class Exchange:
         "_host",
         "_lines",
         "_opened",
+        "_reading",
         "_restless",
         "_socket",
+        "_start_before",
         "_unread",
         "allowed",
         "begun",
         "curl",
+        "late",
         "refused",
         "token",
     )
 
-    def __init__(self, settings: Settings, opened: Callable[[int, str], None], restless: set[Exchange]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        reading: Callable[[], float],
+        opened: Callable[[int, str], None],
+        restless: set[Exchange],
+    ) -> None:
+        self._reading = reading
         self._allow_private = settings.allow_private_networks
         self._body_limit = settings.body_limit
         self._opened = opened
@@ -123,21 +133,21 @@ class Exchange:
         self._set_constants(settings)
         self._set_callbacks()
         self._fresh = False
-        self._reset(0, "", b"")
+        self._reset(0, "", b"", 0.0)
 
-    def load(self, token: int, request: HttpRequest, host: str, *, fresh: bool) -> None:
+    def load(self, request: Request, content: HttpRequest, host: str, *, fresh: bool) -> None:
         """Put a request on the handle; `fresh` asks for a new connection.
 
         Raises Unsendable for a URL or headers that could not be sent as they are.
         """
-        self._reset(token, host, request.body)
+        self._reset(request.token, host, content.body, request.start_before)
         curl = self.curl
         try:
-            curl.setopt(pycurl.URL, request.url)
-            curl.setopt(pycurl.HTTPHEADER, _header_lines(request.headers))
+            curl.setopt(pycurl.URL, content.url)
+            curl.setopt(pycurl.HTTPHEADER, _header_lines(content.headers))
         except (UnicodeError, pycurl.error) as error:
             raise Unsendable("the URL or a header holds characters that cannot be sent") from error
-        curl.setopt(pycurl.POSTFIELDSIZE_LARGE, len(request.body))
+        curl.setopt(pycurl.POSTFIELDSIZE_LARGE, len(content.body))
         if fresh is not self._fresh:
             curl.setopt(pycurl.FRESH_CONNECT, fresh)
             self._fresh = fresh
@@ -156,10 +166,12 @@ class Exchange:
         """Give the handle back to libcurl."""
         self.curl.close()
 
-    def _reset(self, token: int, host: str, body: bytes) -> None:
+    def _reset(self, token: int, host: str, body: bytes, start_before: float) -> None:
         self.token = token
+        self._start_before = start_before
         self._host = host
         self.begun = False  # libcurl was about to write a request
+        self.late = False  # the connection came too late for it
         self.allowed = 0  # addresses that may be connected to
         self.refused = 0  # addresses refused
         self._unread = body
@@ -225,11 +237,12 @@ class Exchange:
         return family in (socket.AF_INET, socket.AF_INET6) and (self._allow_private or is_public(where[0]))
 
     def _on_request(self, *_ends: object) -> int:
-        """A request is about to be written. The second time it would repeat it: refused."""
-        if self.begun:
+        """A request is about to be written: refused if its time has passed, or if it would be a repeat."""
+        self._restless.discard(self)
+        self.late = not self.begun and self._reading() >= self._start_before
+        if self.begun or self.late:
             return pycurl.PREREQFUNC_ABORT
         self.begun = True
-        self._restless.discard(self)
         return pycurl.PREREQFUNC_OK
 
     def _on_read(self, room: int) -> bytes:
@@ -263,6 +276,8 @@ class Exchange:
         return f"answer cut short: {_lost(code)[1]}"
 
     def _unsent(self, code: int) -> Answer:
+        if self.late:
+            return unsent("too_late", "the connection was made after the time to start it")
         if self.refused and not self.allowed:
             return unsent("refused_address", "the host has no address outside private networks")
         if code == BROKEN:

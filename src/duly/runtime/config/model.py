@@ -67,8 +67,8 @@ class Webhook(_Provider):
     deduplicates: Switch = False
     key_window: Duration = timedelta(days=1)
     allow_private_networks: Switch = False
-    concurrency: Whole = Field(256, ge=1, le=10_000)  # requests in the air, for each worker
-    concurrency_per_host: Whole = Field(64, ge=1, le=10_000)
+    concurrency: Whole = Field(1_024, ge=1, le=10_000)  # requests in the air, for each worker
+    concurrency_per_host: Whole = Field(512, ge=1, le=10_000)
 
 
 class Smtp(_Provider):
@@ -81,7 +81,7 @@ class Smtp(_Provider):
     username: Annotated[str, Field(min_length=1, max_length=320)] | None = None
     password: SecretField | None = None
     sender: Sender = Field(alias="from")
-    concurrency: Whole = Field(10, ge=1, le=1_000)  # connections, for each worker
+    concurrency: Whole = Field(20, ge=1, le=1_000)  # connections, for each worker
 
     @property
     def server(self) -> SmtpServer:

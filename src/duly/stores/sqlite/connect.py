@@ -93,6 +93,7 @@ class Database:
             refuse_old_sqlite()
             _forget_statistics(self.path, statements)
             self._raw = _connect(self.path)
+            self._file = _identity(self.path)
             self._set_up()
 
     def _set_up(self) -> None:
@@ -112,6 +113,7 @@ class Database:
         with mapped(self.path):
             self._raw.execute("begin immediate")
             try:
+                self._refuse_another_file()
                 yield
                 self._raw.execute("commit")
             except BaseException:
@@ -158,6 +160,11 @@ class Database:
         with mapped(self.path):
             self._raw.close()
 
+    def _refuse_another_file(self) -> None:
+        """What is written into a file that has lost its name is lost, and sent again by whoever opens the new one."""
+        if _identity(self.path) != self._file:
+            raise StoreError(f"database {self.path}: the file was moved, deleted or replaced; stop every worker first")
+
     def _roll_back(self) -> None:
         """SQLite may have rolled back by itself (disk full): then there is nothing left to do."""
         if self._raw.in_transaction:
@@ -198,6 +205,15 @@ def _forget_statistics(path: str, statements: Mapping[str, str]) -> None:
         if there:
             raw.execute(statements["statistics_drop"])
             raw.execute(statements["statistics_drop_samples"])
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """The file behind the name; None if there is none."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _connect(path: str) -> sqlite3.Connection:
