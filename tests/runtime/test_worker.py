@@ -329,3 +329,22 @@ def test_a_stop_during_an_outage_waits_for_what_must_not_be_lost(tmp_path: Path)
         assert await made.states() == {"sent": 3}
 
     play(tmp_path, story, seconds=2.0)
+
+
+def test_a_stop_during_an_outage_that_lasts_ends_all_the_same(tmp_path: Path, lines: list[Any]) -> None:
+    """What was sent and could not be recorded is told, stays begun in the ledger, and is reconciled after its lease."""
+
+    async def story(made: World) -> None:
+        await made.ready("a", "b", "c")
+        worker = made.worker()
+        running = asyncio.ensure_future(worker.run())
+        await until(lambda: len(made.transport.left) == 3, "the requests")
+        made.unsteady.away = True
+        worker.stop()
+        assert (await running)["sent"] == 0
+        made.unsteady.away = False
+        assert await made.states() == {"sending": 3}
+        made.transport.release([A] * made.transport.taken)  # the process has ended, and its slots with it
+
+    play(tmp_path, story, seconds=2.0)
+    assert [line["requests"] for line in lines if line["event"] == "left_unrecorded"] == [3]

@@ -299,6 +299,23 @@ def test_a_ledger_that_lost_a_table_says_so(path: Path) -> None:
     with_store(path, use)
 
 
+@pytest.mark.parametrize("what", ["deleted", "replaced"])
+def test_a_ledger_that_lost_its_file_writes_nothing(path: Path, what: str) -> None:
+    """Whoever opens the file of that name next would not know what was written, and send it again."""
+
+    def lose() -> None:
+        path.rename(path.with_suffix(".old"))
+        if what == "replaced":
+            create_sqlite(path)
+
+    async def use(store: SqliteStore) -> None:
+        lose()
+        with pytest.raises(StoreError, match="moved, deleted or replaced; stop every worker first"):
+            await store.claim(ORDER)
+
+    with_store(path, use)
+
+
 def test_a_busy_ledger_is_unavailable(path: Path) -> None:
     """Where another process writes for longer than the timeout, the call is unavailable and may be repeated."""
 

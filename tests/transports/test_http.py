@@ -315,6 +315,14 @@ def test_a_request_past_its_time_is_not_started(server: RawServer) -> None:
     assert len(server.received) == 1
 
 
+def test_a_connection_that_comes_too_late_carries_no_request(server: RawServer) -> None:
+    """The clock is read once more when the request is about to be written: names and connections take their time."""
+    readings = iter([99.0])
+    answer = one_answer(post(server.url()), start_before=100.0, reading=lambda: next(readings, 101.0))
+    assert unsent("too_late", answer)
+    assert server.received == []
+
+
 def test_the_reading_when_it_finished_is_the_clocks(server: RawServer) -> None:
     """`finished` is what the given clock says, not the machine's."""
 

@@ -111,9 +111,9 @@ class Database:
     def writing(self) -> Iterator[None]:
         """One writing transaction: committed and durable at the end, or as if it had never been."""
         with mapped(self.path):
+            self._refuse_another_file()
             self._raw.execute("begin immediate")
             try:
-                self._refuse_another_file()
                 yield
                 self._raw.execute("commit")
             except BaseException:
