@@ -25,7 +25,6 @@ PARTS: Final = ("work", "tick", "memory", "import")
 WORK_ROWS: Final = 18_400
 BACKLOG_ROWS: Final = 200_000
 IMPORT_ROWS: Final = 50_000
-SLOTS: Final = 1_024
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--database", type=_listed(GROUNDS), default=GROUNDS, metavar=",".join(GROUNDS))
     parser.add_argument("--rounds", type=int, default=3, help="of work, for each loop (default: 3)")
     parser.add_argument("--rows", type=int, help="instead of each part's own number")
-    parser.add_argument("--slots", type=int, default=SLOTS, help=f"of the one receiver (default: {SLOTS})")
+    parser.add_argument("--slots", type=int, help="of the one receiver, instead of Duly's default")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     return parser
 

@@ -28,6 +28,7 @@ ACCOUNTS: Final = 40
 PATHS: Final = 8
 BATCH_ROWS: Final = 500
 
+SLOTS: Final = "# concurrency as it is"
 WEBHOOKS: Final = f"""\
 namespace = "bench"
 
@@ -36,8 +37,7 @@ kind = "webhook"
 channel = "webhook"
 secret = "env:BENCH_SECRET"
 allow_private_networks = true
-concurrency = SLOTS
-concurrency_per_host = SLOTS
+{SLOTS}
 
 [templates.{TEMPLATE}]
 subject = {json.dumps(SUBJECT)}
@@ -55,14 +55,21 @@ from = "Harbour Lofts <reminders@example.com>"
 class Installation:
     """A folder with a configuration. Which database it uses is said each time.
 
-    `slots` is how many deliveries of the one receiver a worker may have in its hands: from begin until the
-    outcome is durable.
+    `slots` is how many deliveries of the one receiver a worker may have in its hands, from begin until the
+    outcome is durable; None: as many as Duly allows by default.
     """
 
-    def __init__(self, folder: Path, slots: int) -> None:
-        self.folder, self.slots = folder, slots
+    def __init__(self, folder: Path, slots: int | None) -> None:
+        self.folder = folder
+        self._lines = SLOTS if slots is None else f"concurrency = {slots}\nconcurrency_per_host = {slots}"
         self._file = folder / "duly.toml"
         self._write(WEBHOOKS)
+
+    @property
+    def slots(self) -> int:
+        """How many there are."""
+        hooks = self._config(Ledger("sqlite:///nowhere.db")).providers["hooks"]
+        return min(hooks.concurrency, getattr(hooks, "concurrency_per_host", hooks.concurrency))
 
     def use_mail_too(self) -> None:
         """Configure an e-mail provider beside the webhooks."""
@@ -89,11 +96,11 @@ class Installation:
         return parse(self._file.read_text("utf-8"), self._file, _environment(ledger))
 
     def _write(self, text: str) -> None:
-        self._file.write_text(text.replace("SLOTS", str(self.slots)), "utf-8")
+        self._file.write_text(text.replace(SLOTS, self._lines), "utf-8")
 
 
 @contextmanager
-def open_installation(slots: int) -> Iterator[Installation]:
+def open_installation(slots: int | None) -> Iterator[Installation]:
     """A fresh installation, gone at the end."""
     with tempfile.TemporaryDirectory(prefix="duly-bench-") as folder:
         yield Installation(Path(folder), slots)

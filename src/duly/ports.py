@@ -201,8 +201,8 @@ class Store(Protocol):
         """
         ...
 
-    async def due_remain(self) -> bool:
-        """Whether any reminder is due now."""
+    async def due_remain(self, within_seconds: float = 0.0) -> bool:
+        """Whether any reminder is due now, or will be within so many seconds."""
         ...
 
     async def claim(self, order: ClaimOrder) -> Claim:

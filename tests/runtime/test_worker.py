@@ -85,6 +85,17 @@ def test_it_ticks_where_it_is_told_to(tmp_path: Path) -> None:
     assert len(play(tmp_path, story).transport.left) == 2
 
 
+def test_it_waits_for_a_reminder_that_is_due_soon(tmp_path: Path) -> None:
+    """`up --until-idle` does not leave a moment before there is something to do, nor wait for the next day."""
+
+    async def story(made: World) -> None:
+        await made.schedule("soon", due_in=20.0)
+        await made.schedule("tomorrow", due_in=86_400.0)
+        assert (await made.worker(ticks=True).run(idle_after=IDLE_AFTER))["sent"] == 1
+
+    play(tmp_path, story)
+
+
 def test_it_does_not_tick_where_it_is_not(tmp_path: Path) -> None:
     """In `work`, discovery is cron's part."""
 

@@ -80,9 +80,9 @@ class World:
         """A worker in this world."""
         return Worker(self.plant(), "w1", **how)
 
-    async def schedule(self, *keys: str, url: str = "https://a.example/in", **more: Any) -> None:
-        """Write reminders that are due."""
-        due = datetime.fromtimestamp(self.clock.microseconds() / 1e6, UTC) - timedelta(seconds=1)
+    async def schedule(self, *keys: str, url: str = "https://a.example/in", due_in: float = -1.0, **more: Any) -> None:
+        """Write reminders that are due, or will be in `due_in` seconds."""
+        due = datetime.fromtimestamp(self.clock.microseconds() / 1e6, UTC) + timedelta(seconds=due_in)
         addresses = {Channel.WEBHOOK: url}
         await self.store.schedule([new_reminder(key, due, addresses=addresses, **more) for key in keys])
 

@@ -205,8 +205,10 @@ class Worker:
     async def _is_idle(self, patience: float) -> bool:
         if self._due_remain or any(not route.idle for route in self._routes):
             return False
-        providers = list(self._plant.providers)
-        step = await self._outage.until_done(lambda: self._plant.store.next_step(providers), wrote=False)
+        store, providers = self._plant.store, list(self._plant.providers)
+        if self._ticks and await self._outage.until_done(lambda: store.due_remain(patience), wrote=False):
+            return False
+        step = await self._outage.until_done(lambda: store.next_step(providers), wrote=False)
         return step is None or step > patience
 
     async def _drain(self, ending: Sequence[asyncio.Task[None]]) -> None:

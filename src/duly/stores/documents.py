@@ -41,8 +41,9 @@ WAITING: Final = ("count", "next_due_at")
 REMINDER: Final = ("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at")
 BUDGET: Final = ("provider", "endpoint", "tokens", "rate_per_second", "blocked_until", "reason", "circuit", "failures")
 
-#: Under a lease the next step is the lease's end, which has its own word; a held row waits for a person.
-_NO_NEXT_MOMENT: Final = frozenset({"leased", "sending", "held"})
+#: Only these wait for a moment: a ready row is claimed at once, a held one waits for a person, and a lease's end has
+#: its own word.
+_NEXT_MOMENT: Final = frozenset({"waiting", "uncertain"})
 
 
 def is_moment(word: str) -> bool:
@@ -66,7 +67,7 @@ def delivery(
             document["next_action"] = next_action(columns["status"])
         if word == "lane":
             document["idempotency_key"] = columns["id"]
-    if columns["status"] in _NO_NEXT_MOMENT:
+    if columns["status"] not in _NEXT_MOMENT:
         document["next_at"] = None
     return {**document, "attempts": list(attempts), "receipts": [], "events": list(events)}
 

@@ -51,6 +51,8 @@ async def what_is_not_due_yet_stays(scene: Scene) -> None:
     await scene.schedule("later", due_in=60)
     assert (await scene.store.due(10)).rows == []
     assert await scene.store.due_remain() is False
+    assert await scene.store.due_remain(30) is False
+    assert await scene.store.due_remain(90) is True
     await scene.ledger.pass_time(61)
     assert [row.key for row in (await scene.store.due(10)).rows] == ["later"]
     assert await scene.store.due_remain() is True

@@ -79,9 +79,9 @@ class PostgresStore:
         """See Store."""
         return await ticks.materialise(self._shared, fired)
 
-    async def due_remain(self) -> bool:
+    async def due_remain(self, within_seconds: float = 0.0) -> bool:
         """See Store."""
-        return await ticks.due_remain(self._shared)
+        return await ticks.due_remain(self._shared, within_seconds)
 
     async def claim(self, order: ClaimOrder) -> Claim:
         """See Store."""

@@ -27,10 +27,10 @@ async def due(connections: Connections, limit: int) -> DueBatch:
     return DueBatch(now, rows)
 
 
-async def due_remain(connections: Connections) -> bool:
+async def due_remain(connections: Connections, within_seconds: float) -> bool:
     """See Store.due_remain."""
     async with connections.transaction() as tx:
-        (remain,) = await tx.row("due_remain")
+        (remain,) = await tx.row("due_remain", within_seconds)
     return bool(remain)
 
 

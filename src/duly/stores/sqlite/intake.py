@@ -114,10 +114,10 @@ def due(db: Database, limit: int) -> DueBatch:
         return DueBatch(stored.moment(db.now()), found)
 
 
-def due_remain(db: Database) -> bool:
+def due_remain(db: Database, within_seconds: float) -> bool:
     """See Store.due_remain."""
     with db.reading():
-        return bool(db.value("due_remain"))
+        return bool(db.value("due_remain", ahead=round(within_seconds * stored.SECOND_US)))
 
 
 # --- tick ----------------------------------------------------------------------------------------

@@ -101,9 +101,9 @@ class SqliteStore:
         """See Store.materialise."""
         return await self._write(partial(intake.materialise, self._writer, fired))
 
-    async def due_remain(self) -> bool:
+    async def due_remain(self, within_seconds: float = 0.0) -> bool:
         """See Store.due_remain."""
-        return await self._read(partial(intake.due_remain, self._reader))
+        return await self._read(partial(intake.due_remain, self._reader, within_seconds))
 
     # --- sending ---------------------------------------------------------------------------------
 

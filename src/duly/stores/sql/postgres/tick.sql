@@ -13,7 +13,9 @@ order by r.next_due_at, r.id
 limit $1;
 
 -- name: due_remain
-select exists (select from reminder where next_due_at <= statement_timestamp() and status = 'active');
+-- $1 seconds to look ahead.
+select exists (select from reminder
+               where next_due_at <= statement_timestamp() + make_interval(secs => $1) and status = 'active');
 
 -- name: advance
 -- $1 ids in key order, $2 due times seen, $3 revisions seen, $4 next due times. Compare-and-set on both.

@@ -43,7 +43,7 @@ order by r.next_due_at, r.rowid limit :limit;
 
 -- name: due_remain
 select exists (select 1 from reminder indexed by reminder_due
-               where next_due_at is not null and next_due_at <= db_now() and status = 'active');
+               where next_due_at is not null and next_due_at <= db_now() + :ahead and status = 'active');
 
 -- name: reminders_where_they_stand
 -- :ids of reminders, as in moves.sql
