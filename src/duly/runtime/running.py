@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -26,12 +27,22 @@ __all__ = ["run_worker", "run_workers"]
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 LEFT_AT_ONCE: Final = 130
+DESCRIPTORS_MAX: Final = 65_536
+
+
+def _raise_descriptors() -> None:
+    """Each request has a socket. The soft limit is often lower than what the machine allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS_MAX if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_MAX)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def run_worker(config: Config, *, idle_after: float | None, ticks: bool) -> dict[str, Any]:
     """Work in this process until stopped or idle; returns the tally and the seconds."""
     configure(debug=bool(os.environ.get("DULY_DEBUG")))
     started = time.monotonic()
+    _raise_descriptors()
     tally = _run(_work(config, idle_after, ticks=ticks))
     return {**tally, "seconds": round(time.monotonic() - started, 3)}
 

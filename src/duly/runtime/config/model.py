@@ -68,7 +68,7 @@ class Webhook(_Provider):
     key_window: Duration = timedelta(days=1)
     allow_private_networks: Switch = False
     concurrency: Whole = Field(1_024, ge=1, le=10_000)  # requests in the air, for each worker
-    concurrency_per_host: Whole = Field(512, ge=1, le=10_000)
+    concurrency_per_host: Whole = Field(1_024, ge=1, le=10_000)
 
 
 class Smtp(_Provider):
