@@ -46,7 +46,7 @@ TALLY_WORDS: Final = (
     "duplicates_suppressed",
 )
 LOOK_SECONDS: Final = 0.2
-LOOK_AGAIN_SECONDS: Final = 0.05
+IDLE_LOOK_SECONDS: Final = 0.05
 TICK_SECONDS: Final = 1.0
 WAIT_FOR_WORK_SECONDS: Final = 0.25
 FAILED_LOOP_PAUSE_SECONDS: Final = 1.0
@@ -195,8 +195,8 @@ class Worker:
 
         Seen twice in a row: a batch that was just claimed ahead is in nobody's hands for a moment.
         """
-        for pause in (LOOK_SECONDS, LOOK_AGAIN_SECONDS):
-            await self._plant.clock.sleep(pause)
+        for _ in range(2):
+            await self._plant.clock.sleep(IDLE_LOOK_SECONDS)
             if not await self._is_idle(patience):
                 return 0
         self._stopping.set()
