@@ -105,8 +105,8 @@ class Pool:
         self.flying: dict[pycurl.Curl, Exchange] = {}
 
     def load(self, content: HttpRequest) -> pycurl.Curl:
-        exchange = self.idle.pop() if self.idle else Exchange(SETTINGS, self._opened, set())
-        exchange.load(0, content, "", fresh=False)
+        exchange = self.idle.pop() if self.idle else Exchange(SETTINGS, time.monotonic, self._opened, set())
+        exchange.load(Request(0, content, float("inf")), content, "", fresh=False)
         self.flying[exchange.curl] = exchange
         return exchange.curl
 

@@ -84,6 +84,14 @@ def test_a_held_delivery_and_one_without_attempts() -> None:
     assert "It is ready. No attempt was made." in untried
 
 
+def test_doubt_that_is_open_says_what_may_still_leave() -> None:
+    """While it is reconciled, only a repeat that the receiver drops may go out."""
+    text = explain_delivery(
+        delivery(status="uncertain", reason="unknown_timeout", attempts=[attempt("unknown", "timeout")])
+    )
+    assert "until that is known, only the same bytes under the same key may leave" in text
+
+
 def test_a_reminder() -> None:
     """Its state, each delivery, and what comes next."""
     cancelled = {"at": "2026-12-01T08:00:00Z", "actor": "ana@office", "to": "cancelled", "reason": "moved"}

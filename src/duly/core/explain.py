@@ -153,7 +153,7 @@ def _doubt(shown: Mapping[str, Any]) -> list[str]:
     if not unknown:
         return []
     if shown["status"] == "sent":
-        return ["The doubt about the earlier attempt was settled by a repeat under the same key."]
+        return ["The doubt about the earlier attempt was settled by the acceptance on record."]
     if shown["status"] in ("held", "unconfirmed"):
         return ["An attempt may have been accepted, so it was not sent again."]
     return ["An attempt may have been accepted: until that is known, only the same bytes under the same key may leave."]
