@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from duly.core.keys import payload_hash
 from duly.core.states import State
 
 __all__ = [
@@ -244,6 +245,21 @@ class Frozen(NamedTuple):
     recipient_revision: int = 0
     contact_revision: int = 0
     hash: bytes = b""
+
+    @classmethod
+    def of(cls, row: Claimed, content: Content, body: bytes) -> Frozen:
+        """Bytes that were rendered just now for this row, with what they were made from."""
+        seen = row.revisions
+        return cls(
+            row.address,
+            body,
+            row.template,
+            content.version,
+            reminder_revision=seen.reminder,
+            recipient_revision=seen.recipient,
+            contact_revision=seen.contact,
+            hash=payload_hash(body),
+        )
 
 
 class Block(NamedTuple):

@@ -96,17 +96,7 @@ class SmtpProvider:
         body = compose(self._letter(row, content, now))
         if len(body) > MESSAGE_BYTES_MAX:
             raise Unrenderable(f"the mail has {len(body)} bytes, {MESSAGE_BYTES_MAX} are allowed; shorten the template")
-        seen = row.revisions
-        return Frozen(
-            row.address,
-            body,
-            row.template,
-            content.version,
-            reminder_revision=seen.reminder,
-            recipient_revision=seen.recipient,
-            contact_revision=seen.contact,
-            hash=keys.payload_hash(body),
-        )
+        return Frozen.of(row, content, body)
 
     def request(self, frozen: Frozen, attempt: Attempt) -> Mail:
         """The frozen message in its envelope. The envelope's id is the delivery's key."""

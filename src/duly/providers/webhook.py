@@ -170,17 +170,7 @@ class WebhookProvider:
         """
         _check_address(row.address)
         body = _body(row, content)
-        seen = row.revisions
-        return Frozen(
-            row.address,
-            body,
-            row.template,
-            content.version,
-            reminder_revision=seen.reminder,
-            recipient_revision=seen.recipient,
-            contact_revision=seen.contact,
-            hash=keys.payload_hash(body),
-        )
+        return Frozen.of(row, content, body)
 
     def request(self, frozen: Frozen, attempt: Attempt) -> HttpRequest:
         """The frozen body under the delivery's key, signed for this attempt by the endpoint's secrets."""
