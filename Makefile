@@ -10,9 +10,10 @@ EXTRAS_demo := fast
 EXTRAS_test := postgres,fast,test
 EXTRAS_check := postgres,fast,test,check
 EXTRAS_bench := postgres,fast,test,bench
+EXTRAS_soak := postgres,fast,test
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test heavy check fix bench docs clean
+.PHONY: help demo test heavy check fix bench soak docs clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +44,9 @@ fix: $(VENV)/.has-check ## let ruff mend and format what it can
 
 bench: $(VENV)/.has-bench ## measure; make bench ARGS="--help" lists what can be chosen
 	@$(PYTHON) -m bench $(ARGS)
+
+soak: $(VENV)/.has-soak ## kill it for a while and see whether anything is lost or sent twice; make soak ARGS="--help"
+	@$(PYTHON) -m soak $(ARGS)
 
 docs: $(VENV)/.has-demo ## write the generated pages again
 	@for page in tools/*_page.py; do $(PYTHON) "$$page" || exit 1; done

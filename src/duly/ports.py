@@ -28,6 +28,11 @@ from duly.core.model import (
     Due,
     Fired,
     Frozen,
+    Guard,
+    HoldPolicy,
+    Look,
+    Looked,
+    LookKind,
     NewReminder,
     OnDoubt,
     Result,
@@ -49,6 +54,7 @@ __all__ = [
     "Dice",
     "DueBatch",
     "Filters",
+    "Heartbeat",
     "HttpRequest",
     "Mail",
     "Materialised",
@@ -116,6 +122,7 @@ class ClaimOrder(NamedTuple):
     after_account: int
     worker: str
     lease_seconds: float
+    suspicion: int = 0  # only rows of that suspicion: above 0, whatever their lane and account
 
 
 class Claim(NamedTuple):
@@ -142,6 +149,7 @@ class Settled(NamedTuple):
     moved: frozenset[bytes]
     stale: int  # results recorded for rows that another fence had taken
     corrected: int  # final states that acceptance evidence overturned
+    doubled: int = 0  # double acceptances: a second request id for a delivery that was accepted under another
 
 
 class TakenBack(NamedTuple):
@@ -149,6 +157,14 @@ class TakenBack(NamedTuple):
 
     ready: int
     uncertain: int
+    dead: int = 0  # not begun, and too many workers died while they held it alone
+
+
+class Heartbeat(NamedTuple):
+    """A sign of life: the database's time, and the guard that is open, if one is."""
+
+    now: datetime
+    guard: Guard | None
 
 
 class Swept(NamedTuple):
@@ -206,16 +222,20 @@ class Store(Protocol):
         ...
 
     async def claim(self, order: ClaimOrder) -> Claim:
-        """Lease ready rows: raise the fence, set the lease, count no attempt. SKIP LOCKED."""
+        """Lease ready rows: raise the fence, set the lease, count no attempt. SKIP LOCKED.
+
+        Brings nothing while a restore guard is open, or where the database is not in the place that the last
+        heartbeat saw.
+        """
         ...
 
     async def begin(self, provider: str, worker: str, rows: Sequence[Start]) -> Begun:
         """Write attempts and frozen requests and take the budgets' tokens, in one commit.
 
         A row begins only where the fence holds, the database's clock stands before `good_until`, the
-        revisions are those that admission saw and the budget has a token. Locks are taken in one order:
-        budgets, reminders, recipients, contacts, each in key order; only then, in a later statement, the
-        comparison. Not repeatable: after StoreUnavailable call `abandon`.
+        revisions are those that admission saw, no restore guard is open and the budget has a token. Locks are
+        taken in one order: budgets, reminders, recipients, contacts, each in key order; only then, in a later
+        statement, the comparison. Not repeatable: after StoreUnavailable call `abandon`.
         """
         ...
 
@@ -247,18 +267,48 @@ class Store(Protocol):
         """Waiting rows whose time has come become ready."""
         ...
 
-    async def take_back(self, limit: int, actor: str) -> TakenBack:
-        """Rows whose lease has ended: not begun, ready again; begun, uncertain, the attempt unknown."""
+    async def renew(self, worker: str, rows: Sequence[tuple[bytes, int]], lease_seconds: float) -> frozenset[bytes]:
+        """Let the leases of begun (delivery, fence) pairs that this worker still holds end so many seconds from now.
+
+        A lease that has ended is not renewed. Returns the deliveries whose leases were. Repeatable.
+        """
+        ...
+
+    async def take_back(self, limit: int, actor: str, deaths_max: int = 3) -> TakenBack:
+        """Rows whose lease has ended: not begun, ready again; begun, uncertain, the attempt unknown.
+
+        Each of them becomes more suspect of having killed its worker: suspicion rises to at most 3. For one that
+        was claimed at 3, alone, a death counts; at `deaths_max` it ends dead (`killed_its_workers`) or, begun or
+        in doubt, is uncertain and closed (`killed_its_workers_in_doubt`). A settle under its fence clears both.
+        """
+        ...
+
+    async def suspects(self, providers: Sequence[str]) -> list[tuple[str, int]]:
+        """(provider, suspicion) pairs above 0 of which rows are ready."""
         ...
 
     async def sweep(self, limit: int, actor: str) -> Swept:
-        """Ready and waiting rows past their deadline: expired, or uncertain and closed if in doubt."""
+        """Ready and waiting rows past their deadline: expired, or uncertain and closed if in doubt.
+
+        Held and uncertain rows are reconcile's to end.
+        """
         ...
 
     async def doubtful(
         self, providers: Sequence[str], limit: int, lease_seconds: float
     ) -> tuple[datetime, list[Doubtful]]:
-        """Claim these providers' uncertain rows whose time has come: raises the fence, moves `next_at` on."""
+        """Claim these providers' uncertain and held rows whose time has come: raises the fence, moves `next_at` on.
+
+        Held rows come at their alarm and at their deadline.
+        """
+        ...
+
+    async def looked(self, actor: str, rows: Sequence[Looked]) -> frozenset[bytes]:
+        """Record looks of rows that stay uncertain or held, where the fence holds; returns those. Repeatable."""
+        ...
+
+    async def held(self, delivery: bytes) -> tuple[datetime, Doubtful]:
+        """A held delivery as it stands, and the database's time. Raises NotFound if it is not held. Takes no fence."""
         ...
 
     async def probe_circuits(self, providers: Sequence[str]) -> int:
@@ -277,6 +327,55 @@ class Store(Protocol):
 
     async def cancel(self, actor: str, reason: str, *, reminder: bytes | None, delivery: bytes | None) -> Cancelled:
         """Cancel a reminder with its open deliveries, or one delivery. Whoever commits first wins."""
+        ...
+
+    async def suppress(self, actor: str, reason: str, contact: bytes) -> bool:
+        """Suppress a contact: its revision rises, so that no admission of before can begin. False: it was already.
+
+        Raises NotFound. Leaves an event at every open delivery of that contact.
+        """
+        ...
+
+    async def reschedule(
+        self, actor: str, reason: str, reminder: bytes, next_due_at: datetime, deadline_at: datetime
+    ) -> bool:
+        """Move an active reminder's next occurrence; its revision rises. False: it has none left to move.
+
+        Raises NotFound. Leaves an event.
+        """
+        ...
+
+    async def requeue(self, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
+        """Return dead and rejected deliveries to ready, under the same id, their attempts spared. Repeatable.
+
+        Returns those that were. One that falls under a restore guard (due from its `since` to its closing, or
+        not past that closing) becomes uncertain instead. Leaves an event `redriven` at each.
+        """
+        ...
+
+    # --- restore ---------------------------------------------------------------------------------
+
+    async def heartbeat(self, actor: str, after: datetime | None = None) -> Heartbeat:
+        """Write a sign of life. `after`: the last one this process has seen.
+
+        Opens a guard by itself, since the last heartbeat on record, where the database tells that it is another
+        one than before (PostgreSQL: system identifier, timeline, database), or the record is older than `after`.
+        Call it before anything else, and every few seconds.
+        """
+        ...
+
+    async def open_guard(self, actor: str, why: str, since: datetime | None = None) -> Guard:
+        """Open the restore guard, or move the open one's `since` back. Default: the last heartbeat on record.
+
+        Every open row but those held starts in doubt: uncertain, `restored`, its key window counted from its due
+        time; a begun attempt without a result is unknown. Until the closing, and afterwards for what was due
+        before it, `materialise` writes ready deliveries that were due from `since` on as uncertain in the same
+        way. Each leaves an event. Raises InputError for a `since` that lies ahead of the last heartbeat.
+        """
+        ...
+
+    async def close_guard(self, actor: str, why: str) -> Guard:
+        """Let sending begin again. Raises InputError if no guard is open."""
         ...
 
     def views(self) -> Views:
@@ -311,8 +410,27 @@ class Views(Protocol):
         """A reminder with its deliveries, and the events that concern all of them."""
         ...
 
+    async def holds(self, account: str | None, limit: int) -> list[dict[str, Any]]:
+        """Held deliveries, oldest first: `id, account, reminder, occurrence, channel, provider, reason, attempts,
+        held_since, age_seconds, alarmed, next_at, deadline_at`.
+        """
+        ...
+
+    async def guard(self) -> dict[str, Any]:
+        """The restore guards: `open` (the open one or null), `guards` (all, newest first) and `covered`: for the
+        open rows in doubt of a restore, each provider's and state's `count` and `oldest_due_at`.
+        """
+        ...
+
     async def invariants(self) -> list[tuple[str, int]]:
         """Each invariant that SQL can check, and how many rows break it."""
+        ...
+
+    async def findings(self, providers: Sequence[str]) -> list[tuple[str, int]]:
+        """What breaks no invariant and still wants somebody, each with its number of rows: `guard_open`,
+        `hold_past_its_alarm`, `lease_not_taken_back` (for over a minute), `provider_not_configured` (open rows of
+        providers other than these).
+        """
         ...
 
 
@@ -327,11 +445,12 @@ class Sent(StrEnum):
 
 
 class HttpRequest(NamedTuple):
-    """One POST. Header values hold no CR or LF."""
+    """One POST, or one GET without a body: a look-up. Header values hold no CR or LF."""
 
     url: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
+    method: str = "POST"
 
 
 class Mail(NamedTuple):
@@ -440,6 +559,17 @@ class Provider(Protocol):
         """The outcome that the answer proves. `now` is for Retry-After dates."""
         ...
 
+    def look(self, row: Doubtful, by: LookKind, now: datetime) -> HttpRequest:
+        """The GET that asks for a delivery in one of the ways that its capabilities declare, signed at `now`.
+
+        Raises LookupError for a way that they do not declare: a bug of the caller.
+        """
+        ...
+
+    def seen(self, row: Doubtful, by: LookKind, answer: Answer, now: datetime) -> Look:
+        """What the answer to `look` proves; a search matches the row's own bytes. Never raises."""
+        ...
+
 
 class Templates(Protocol):
     """Compiled templates."""
@@ -462,4 +592,8 @@ class Policies(Protocol):
 
     def on_doubt(self, account: str) -> OnDoubt:
         """The account's policy for the last rung."""
+        ...
+
+    def hold(self, account: str) -> HoldPolicy:
+        """How long the account's holds last, and what follows."""
         ...

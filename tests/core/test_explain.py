@@ -30,6 +30,7 @@ def delivery(**changes: Any) -> dict[str, Any]:
         "next_action": "nothing",
         "next_at": None,
         "attempts": [attempt("accepted", None, 200)],
+        "events": [],
     }
     return {**shown, **changes}
 
@@ -80,6 +81,7 @@ def test_a_held_delivery_and_one_without_attempts() -> None:
     )
     assert "An attempt may have been accepted" in held
     assert "unknown (500)" in held
+    assert held.endswith("Next: an operator must decide; if nobody does, the hold ends as its account's policy says.")
     untried = explain_delivery(delivery(status="ready", reason=None, next_action="a worker will claim it", attempts=[]))
     assert "It is ready. No attempt was made." in untried
 
@@ -89,6 +91,31 @@ def test_doubt_that_is_open_says_what_may_still_leave() -> None:
     text = explain_delivery(
         delivery(status="uncertain", reason="unknown_timeout", attempts=[attempt("unknown", "timeout")])
     )
+    assert "until that is known, only the same bytes under the same key may leave" in text
+
+
+def test_a_hold_tells_its_alarm() -> None:
+    """The alarm that was raised is told as long as the hold lasts, and no longer."""
+    events = [{"at": "2026-12-01T13:00:00Z", "kind": "hold_alarm"}]
+    raised = "The alarm of its hold was raised at 2026-12-01T13:00:00Z."
+    held = delivery(status="held", reason="no_way_to_ask", next_action="an operator must decide", events=events)
+    assert raised in explain_delivery(held)
+    assert raised not in explain_delivery(delivery(reason="decided_sent", events=events))
+    assert "raised" not in explain_delivery({**held, "events": []})
+
+
+def test_doubt_that_look_ups_covered_is_over() -> None:
+    """An unknown attempt that was looked up in vain often enough is no reason any more not to send."""
+    unknown = attempt("unknown", "timeout")
+    waiting = delivery(status="waiting", reason="looked_up_in_vain", attempts=[{**unknown, "covered": True}])
+    assert "may have been accepted" not in explain_delivery(waiting)
+    assert "may have been accepted" in explain_delivery({**waiting, "attempts": [unknown]})
+
+
+def test_a_restored_delivery_is_in_doubt_without_an_attempt() -> None:
+    """After a restore the doubt is about an attempt that no row tells of."""
+    text = explain_delivery(delivery(status="uncertain", reason="restored", attempts=[]))
+    assert "because the ledger was restored from a backup" in text
     assert "until that is known, only the same bytes under the same key may leave" in text
 
 
@@ -118,6 +145,8 @@ def test_of_many_attempts_the_latest_are_told() -> None:
     [
         (None, "no reason is on record"),
         ("opted_out", "opted out"),
+        ("opted_out_in_doubt", "opted out, while an earlier attempt may have been accepted"),
+        ("account_paused_in_doubt", "the account is paused, while an earlier attempt may have been accepted"),
         (
             "rejected_content_rejected_in_doubt",
             "refused it for good: the content was not taken, while an earlier attempt",
@@ -131,13 +160,32 @@ def test_a_reason_becomes_words(reason: str | None, words: str) -> None:
     assert words in explain_reason(reason)
 
 
+ROOT = Path(duly.core.__file__).parents[1]
+DECIDERS = ("admit", "settle", "ladder", "schedule")
+
+
 def test_every_reason_code_in_the_rules_has_its_sentence() -> None:
     """Codes are literals of the deciders: each must be known here, or made of an outcome and a class."""
-    folder = Path(duly.core.__file__).parent
-    text = "".join((folder / f"{name}.py").read_text() for name in ("admit", "settle", "ladder", "schedule"))
+    text = "".join((ROOT / "core" / f"{name}.py").read_text() for name in DECIDERS)
     codes = set(re.findall(r'(?:State\.\w+|return|_end\(row, State\.\w+),? "([a-z_]+)"', text))
-    assert len(codes) > 15
+    assert len(codes) > 20
     assert codes - set(REASONS) == set()
+
+
+def test_every_reason_code_of_the_stores_has_its_sentence() -> None:
+    """What the stores move by themselves carries a code too."""
+    text = "".join(file.read_text() for file in sorted((ROOT / "stores" / "sql").rglob("*.sql")))
+    codes = set(re.findall(r"\breason = (?:case when [a-z.]+ then )?'([a-z_]+)'", text))
+    assert {"begin_unconfirmed", "deadline_passed"} <= codes
+    assert codes - set(REASONS) == set()
+
+
+def test_no_sentence_is_for_a_code_that_nobody_gives() -> None:
+    """A sentence whose code was renamed or dropped goes with it."""
+    files = [file for kind in ("*.py", "*.sql") for file in ROOT.rglob(kind) if file.name != "explain.py"]
+    text = "".join(file.read_text() for file in files)
+    given = set(re.findall(r"[\"']([a-z_]+)[\"']", text))
+    assert {code for code in REASONS if {code, code.removesuffix("_in_doubt")} & given == set()} == set()
 
 
 def test_every_open_state_has_a_next_step() -> None:

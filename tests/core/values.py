@@ -7,10 +7,16 @@ from typing import Any
 
 from duly.core.keys import NO_ENDPOINT
 from duly.core.model import Capabilities, Channel, Claimed, Doubtful, Due, Frozen, Lane, Outcome, Revisions
+from duly.core.states import State
 
 NOW = datetime(2026, 12, 1, 9, 0, tzinfo=UTC)
 KEYED = Capabilities(Channel.WEBHOOK, keyed_for=timedelta(days=1), key_scope=("endpoint",))
 NOTHING = Capabilities(Channel.EMAIL)
+SETTLING = timedelta(minutes=10)
+ASKED = Capabilities(Channel.EMAIL, lookup_by_key=True, settling=SETTLING)
+NAMED = Capabilities(Channel.EMAIL, lookup_by_id=True, settling=SETTLING)
+SEARCHED = Capabilities(Channel.SMS, searchable=True, settling=SETTLING)
+ECHOED = Capabilities(Channel.SMS, echoes_key=True, echo_within=timedelta(hours=1))
 FROZEN = Frozen("https://a.example/in", b"{}", "note", "abc", 1, 1, 1, 1, b"h" * 32)
 
 
@@ -69,18 +75,29 @@ def doubtful(**changes: Any) -> Doubtful:
     values: dict[str, Any] = {
         "id": b"d" * 16,
         "fence": 2,
+        "state": State.UNCERTAIN,
+        "since": later(minutes=-1),
         "account": "harbour",
         "provider": "hooks",
         "address": "https://a.example/in",
         "attempts": 1,
         "spared": 0,
         "unknown": 1,
+        "last_unknown": 1,
+        "last_unknown_at": later(minutes=-1),
+        "request_id": None,
         "last_outcome": Outcome.UNKNOWN,
         "last_failure": None,
         "first_unknown_at": later(minutes=-1),
+        "misses": 0,
+        "missed_at": None,
+        "due_at": later(minutes=-2),
         "deadline_at": later(hours=8),
         "closed": False,
-        "frozen": True,
+        "restored": False,
+        "alarmed": False,
+        "refused": None,
+        "frozen": FROZEN,
         "reason": "unknown_timeout",
     }
     return Doubtful(**{**values, **changes})

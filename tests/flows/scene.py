@@ -16,10 +16,10 @@ from typing import Any, Final, cast
 from duly.content import Template, TemplateSet
 from duly.core import keys
 from duly.core.limits import Limits
-from duly.core.model import Channel, NewReminder, OnDoubt
+from duly.core.model import Channel, HoldPolicy, NewReminder, OnDoubt
 from duly.flows.claim import Cursors, claim
 from duly.flows.deliver import send_some, settle_some
-from duly.flows.reconcile import reconcile
+from duly.flows.reconcile import Desk, reconcile
 from duly.flows.route import Route
 from duly.flows.tick import tick
 from duly.flows.upkeep import keep_up
@@ -74,12 +74,16 @@ class ClaimsNow:
 class Chosen:
     """ports.Policies where every account has chosen the same."""
 
-    def __init__(self, policy: OnDoubt) -> None:
-        self._policy = policy
+    def __init__(self, policy: OnDoubt, hold: HoldPolicy | None = None) -> None:
+        self._policy, self._hold = policy, hold or HoldPolicy()
 
     def on_doubt(self, account: str) -> OnDoubt:  # noqa: ARG002 - the port's signature
         """See Policies.on_doubt."""
         return self._policy
+
+    def hold(self, account: str) -> HoldPolicy:  # noqa: ARG002 - the port's signature
+        """See Policies.hold."""
+        return self._hold
 
 
 class Scene:
@@ -91,6 +95,7 @@ class Scene:
         self.unsteady = UnsteadyStore(drive(SqliteStore.open(path, run=at_once, now=self.clock.microseconds)))
         self.store = cast("Store", self.unsteady)
         self.transport = FakeTransport(self.clock, capacity=capacity, per_host=per_host)
+        self.looker = FakeTransport(self.clock, capacity=8, per_host=4)
         self.claims = ClaimsNow(self.store, self.clock)
         self.route = self._route(provider(**settings))
 
@@ -141,9 +146,21 @@ class Scene:
 
     def reconcile(self, policy: OnDoubt = OnDoubt.HOLD, jitter: float = 0.5) -> Counter[str]:
         """One round of reconcile, where every account has chosen this policy."""
-        hooks = self.route.provider
-        limits, dice = {HOOKS: self.route.limits}, SimulatedDice(jitter)
-        return drive(reconcile(self.store, {HOOKS: hooks}, limits, Chosen(policy), dice, "reconciler"))
+        return drive(reconcile(self.desk(policy, jitter=jitter)))
+
+    def desk(self, policy: OnDoubt = OnDoubt.HOLD, hold: HoldPolicy | None = None, jitter: float = 0.5) -> Desk:
+        """What reconcile works with."""
+        return Desk(
+            self.store,
+            {HOOKS: self.route.provider},
+            {HOOKS: self.looker},
+            {HOOKS: self.route.limits},
+            Chosen(policy, hold),
+            self.clock,
+            SimulatedDice(jitter),
+            "reconciler",
+            LEASE_SECONDS,
+        )
 
     def keep_up(self) -> Counter[str]:
         """One round of upkeep."""

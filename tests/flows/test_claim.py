@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -9,9 +10,10 @@ import pytest
 
 from duly.core.model import Lane
 from duly.errors import StoreUnavailable
-from duly.flows.claim import Cursors, claim
+from duly.flows.claim import ALONE, COMPANY, Cursors, claim, claim_alone
 from duly.ports import Batch, Claim, ClaimOrder, Store
 from duly.testing.driving import drive
+from duly.testing.transport import REFUSE
 from tests.flows.scene import HOOKS, LEASE_SECONDS, WORKER, Scene
 
 
@@ -81,6 +83,8 @@ def test_trust_is_counted_from_before_the_question(scene: Scene) -> None:
     class Slow:
         """A store that takes a second for every claim."""
 
+        suspects = scene.store.suspects
+
         async def claim(self, order: ClaimOrder) -> Claim:
             scene.clock.advance(1.0)
             return await scene.store.claim(order)
@@ -115,11 +119,71 @@ def test_a_claim_that_is_not_answered_is_told(scene: Scene) -> None:
         claimed(scene, store=cast("Store", AwayAfter(scene, 0)))
 
 
+# --- suspects ------------------------------------------------------------------------------------
+
+
+def suspect(scene: Scene, *names: str, of: int) -> None:
+    """Ready rows that were in the hands of so many workers when those died."""
+    rows = scene.ready(*names)
+    for row in rows:
+        scene.change(f"update work set suspicion = {of} where delivery_id = x'{row.hex()}'")  # noqa: S608 - our own
+
+
+def test_suspects_come_first_and_in_small_company(scene: Scene) -> None:
+    """Fifty of the first kind, five of the second, and none of the third: those are claimed alone."""
+    suspect(scene, *(f"x{number}" for number in range(60)), of=1)
+    suspect(scene, *(f"y{number}" for number in range(8)), of=2)
+    suspect(scene, "z", of=ALONE)
+    scene.ready("a")
+    counted = Counter(firsts(claimed(scene, 100)))
+    assert counted == {"x": COMPANY[1], "y": COMPANY[2], "a": 1}
+
+
+def test_what_suspects_leave_goes_to_the_lanes(scene: Scene) -> None:
+    """The limit of a claim holds for all of it."""
+    suspect(scene, "x1", "x2", of=1)
+    suspect(scene, "y1", of=2)
+    scene.ready("a", "b")
+    assert firsts(claimed(scene, 2)) == ["x", "x"]
+    assert firsts(claimed(scene, 10)) == ["a", "b", "y"]
+
+
+def test_suspects_are_looked_for_now_and_then(scene: Scene) -> None:
+    """A busy worker asks no further question for each claim; while there are suspects, it goes on."""
+    cursors = Cursors()
+    claimed(scene, cursors=cursors)
+    suspect(scene, *(f"x{number}" for number in range(60)), of=1)
+    assert claimed(scene, cursors=cursors) is None
+    scene.clock.advance(0.5)
+    assert len(names(claimed(scene, cursors=cursors))) == COMPANY[1]
+    assert len(names(claimed(scene, cursors=cursors))) == 60 - COMPANY[1]
+
+
+def test_the_last_suspects_are_claimed_alone(scene: Scene) -> None:
+    """One row at a time, by who asks for it; whoever is no such suspect stays."""
+    suspect(scene, "z1", "z2", of=ALONE)
+    suspect(scene, "x", of=1)
+    flow = claim_alone(scene.store, scene.clock, HOOKS, WORKER, LEASE_SECONDS)
+    first = drive(flow)
+    second = drive(claim_alone(scene.store, scene.clock, HOOKS, WORKER, LEASE_SECONDS))
+    assert sorted([*names(first), *names(second)]) == ["z1", "z2"]
+    assert drive(claim_alone(scene.store, scene.clock, HOOKS, WORKER, LEASE_SECONDS)) is None
+
+
+def test_a_suspect_that_was_answered_is_none_any_more(scene: Scene) -> None:
+    """It was rendered, sent and settled, and its worker lives."""
+    suspect(scene, "x", of=2)
+    scene.transport.plan("https://app.example.com/hooks", REFUSE)
+    scene.deliver()
+    assert scene.value("select suspicion + deaths from work") == 0
+
+
 class AwayAfter:
     """A store that answers so many claims, and then none."""
 
     def __init__(self, scene: Scene, claims: int) -> None:
         self._scene, self._left = scene, claims
+        self.suspects = scene.store.suspects
 
     async def claim(self, order: ClaimOrder) -> Any:
         """See Store.claim."""

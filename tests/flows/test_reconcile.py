@@ -12,10 +12,9 @@ from duly.core.limits import Limits
 from duly.core.model import OnDoubt
 from duly.flows.reconcile import reconcile
 from duly.ports import Answer
-from duly.testing.clock import SimulatedDice
 from duly.testing.driving import drive
 from duly.testing.transport import ACCEPT, REFUSE, REJECT, UNKNOWN
-from tests.flows.scene import Chosen, Scene, scene_in
+from tests.flows.scene import Scene, scene_in
 
 A = "https://a.example/in"
 
@@ -166,7 +165,9 @@ def test_a_late_refusal_of_the_last_attempt_is_an_end(scene: Scene) -> None:
 def test_rows_of_foreign_providers_are_left_alone(scene: Scene) -> None:
     """A process that does not know a provider's promises decides nothing about its rows."""
     delivery = in_doubt(scene)
-    found = drive(reconcile(scene.store, {}, {}, Chosen(OnDoubt.CLOSE), SimulatedDice(), "stranger"))
+    desk = scene.desk(OnDoubt.CLOSE)
+    desk.providers = {}
+    found = drive(reconcile(desk))
     assert found == Counter()
     assert scene.unsteady.called("decide") == []
     assert scene.stands(delivery) == ("uncertain", "unknown_timeout")

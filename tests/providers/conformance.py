@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import itertools
 import unicodedata
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
-from typing import Final
+from typing import Final, NamedTuple
 
 from duly.core import keys
 from duly.core.model import (
@@ -21,13 +21,17 @@ from duly.core.model import (
     Channel,
     Claimed,
     Content,
+    Doubtful,
     FailureClass,
     Frozen,
     Lane,
+    Look,
+    LookKind,
     Outcome,
     Result,
     Revisions,
 )
+from duly.core.states import State
 from duly.errors import Unrenderable
 from duly.ports import Answer, HttpRequest, Mail, Provider, Sent
 from duly.providers.smtp import SmtpProvider
@@ -83,14 +87,51 @@ ROW: Final = Claimed(
     block=None,
     frozen=None,
 )
+#: The same delivery, after an attempt of which nobody knows.
+DOUBTFUL: Final = Doubtful(
+    id=ROW.id,
+    fence=4,
+    state=State.UNCERTAIN,
+    since=NOW,
+    account=ROW.account,
+    provider="any",
+    address=ROW.address,
+    attempts=1,
+    spared=0,
+    unknown=1,
+    last_unknown=1,
+    last_unknown_at=NOW,
+    request_id="r-1",
+    last_outcome=Outcome.UNKNOWN,
+    last_failure=FailureClass.TIMEOUT,
+    first_unknown_at=NOW,
+    misses=0,
+    missed_at=None,
+    due_at=ROW.due_at,
+    deadline_at=ROW.deadline_at,
+    closed=False,
+    restored=False,
+    alarmed=False,
+    refused=None,
+    frozen=None,
+)
 CONTENT: Final = Content("Inspection on Tuesday", "Hello Ana, we visit unit 4B at 10:00.", None, "v1")
+
+
+class Sights(NamedTuple):
+    """What one way of asking brings: the answers that prove presence and absence, and one that asks to wait 7 s."""
+
+    found: Answer
+    missing: Answer
+    later: Answer
 
 
 @dataclass(frozen=True)
 class Case:
     """One provider under test, a row that it can send, and the phases in which an attempt may end.
 
-    `before` are those in which nothing has been taken yet, `after` those in which it may have been.
+    `before` are those in which nothing has been taken yet, `after` those in which it may have been. `sights` has
+    every way in which it can be asked.
     """
 
     name: str
@@ -98,6 +139,7 @@ class Case:
     row: Claimed
     before: tuple[str, ...] = ("",)
     after: tuple[str, ...] = ("",)
+    sights: Mapping[LookKind, Sights] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.name
@@ -105,6 +147,10 @@ class Case:
     def promise(self) -> Capabilities:
         """What it declares for its row's destination."""
         return self.make().capabilities(self.row.address)
+
+    def doubtful(self) -> Doubtful:
+        """Its row in doubt, with its own frozen bytes."""
+        return DOUBTFUL._replace(address=self.row.address, frozen=self.make().freeze(self.row, CONTENT, NOW))
 
     def phases(self, sent: Sent) -> tuple[str, ...]:
         """Where an attempt may stand with so much of it sent."""
@@ -122,9 +168,10 @@ class Case:
             yield Answer(None, {}, b"", error, sent, "details", phase)
 
 
-def webhook(*, deduplicates: bool) -> WebhookProvider:
+def webhook(*, deduplicates: bool = False, lookup_url: str = "") -> WebhookProvider:
     """A webhook provider with the suite's secret."""
-    return WebhookProvider("hooks", [parse_secret(SECRET, "providers.hooks.secret")], deduplicates=deduplicates)
+    secrets = [parse_secret(SECRET, "providers.hooks.secret")]
+    return WebhookProvider("hooks", secrets, deduplicates=deduplicates, lookup_url=lookup_url)
 
 
 def smtp() -> SmtpProvider:
@@ -132,9 +179,22 @@ def smtp() -> SmtpProvider:
     return SmtpProvider("mail", "Harbour Lofts <reminders@example.com>")
 
 
+LOOKUP_URL: Final = "https://app.example.com/deliveries/{delivery}?of=hooks"
+WEBHOOK_SIGHTS: Final = {
+    LookKind.KEY: Sights(
+        Answer(200, {}, b'{"id": "r-1"}'), Answer(404, {}, b"nothing here"), Answer(503, {"retry-after": "7"})
+    )
+}
 CASES: Final = (
-    Case("webhook", lambda: webhook(deduplicates=False), ROW),
+    Case("webhook", webhook, ROW),
     Case("webhook that deduplicates", lambda: webhook(deduplicates=True), ROW),
+    Case("webhook that can be asked", lambda: webhook(lookup_url=LOOKUP_URL), ROW, sights=WEBHOOK_SIGHTS),
+    Case(
+        "webhook that promises all",
+        lambda: webhook(deduplicates=True, lookup_url=LOOKUP_URL),
+        ROW,
+        sights=WEBHOOK_SIGHTS,
+    ),
     Case(
         "smtp",
         smtp,
@@ -154,6 +214,32 @@ def check_result(result: Result) -> None:
     assert result.retry_after is None or result.retry_after >= 0
     for text, characters_max in ((result.excerpt, 300), (result.request_id, 256), (result.detail, 400)):
         assert text is None or (0 < len(text) <= characters_max and is_recordable(text))
+
+
+def check_look(look: Look) -> None:
+    """A look is whole: what was not found has no name, and what it says can be recorded."""
+    assert look.request_id is None or look.found
+    assert look.request_id is None or (0 < len(look.request_id) <= 256 and is_recordable(look.request_id))
+    assert look.retry_after is None or (look.found is None and look.retry_after >= 0)
+
+
+def declared_ways(promise: Capabilities) -> set[LookKind]:
+    """The ways in which a provider says that it can be asked."""
+    ways = {
+        LookKind.REQUEST_ID: promise.lookup_by_id,
+        LookKind.KEY: promise.lookup_by_key,
+        LookKind.SEARCH: promise.searchable,
+    }
+    return {way for way, holds in ways.items() if holds}
+
+
+def proofless(answer: Answer) -> Iterator[Answer]:
+    """Answers that prove nothing whatever their body says: none at all, and those of a server in trouble."""
+    for error in ERRORS:
+        yield Answer(None, {}, b"", error, Sent.SOME, "details")
+        yield answer._replace(error=error, sent=Sent.NOTHING)
+    for status in (100, 301, 401, 403, 429, 500, 502, 503, 504):
+        yield answer._replace(status=status)
 
 
 def is_recordable(text: str) -> bool:

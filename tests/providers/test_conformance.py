@@ -13,23 +13,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duly.core import keys
-from duly.core.model import Outcome, Result
-from duly.ports import Answer, HttpRequest, Mail, Provider, Sent
+from duly.core.model import Attempt, LookKind, Outcome
+from duly.ports import Answer, HttpRequest, Mail, Sent
 from duly.testing.receiver import Receiver
 from tests.providers.conformance import (
     CASES,
     CONTENT,
+    DOUBTFUL,
     NOW,
+    ROW,
     SECRET,
     Case,
     carries,
+    check_look,
     check_no_injection,
     check_nothing_left,
     check_result,
     check_some_left,
+    declared_ways,
     freeze,
+    proofless,
     request,
     requests_of_hostile_rows,
+    webhook,
 )
 
 on_every_case = pytest.mark.parametrize("case", CASES, ids=str)
@@ -142,6 +148,100 @@ def test_hostile_texts_reach_no_header(case: Case) -> None:
         check_no_injection(one)
 
 
+def ways(case: Case) -> set[LookKind]:
+    """The ways in which this provider can be asked; where there are none, the test has no subject."""
+    declared = declared_ways(case.promise())
+    if not declared:
+        pytest.skip("declares no look-up")
+    return declared
+
+
+@on_every_case
+def test_every_declared_way_of_asking_has_its_question(case: Case) -> None:
+    """A question is a GET without a body and bears our key; the same row and time give the same one."""
+    row = case.doubtful()
+    for way in ways(case):
+        asked = case.make().look(row, way, NOW)
+        assert (asked.method, asked.body) == ("GET", b"")
+        assert keys.show(row.id) in asked.url or carries(asked, keys.show(row.id))
+        assert asked == case.make().look(row, way, NOW)
+        assert asked != case.make().look(row, way, NOW + timedelta(seconds=1))
+        check_no_injection(asked)
+
+
+@on_every_case
+def test_a_way_that_is_not_declared_cannot_be_asked(case: Case) -> None:
+    """Asking where nothing was promised is a bug of the caller, and said to be one."""
+    for way in set(LookKind) - declared_ways(case.promise()):
+        with pytest.raises(LookupError):
+            case.make().look(case.doubtful(), way, NOW)
+
+
+@on_every_case
+def test_every_declared_way_has_its_sights(case: Case) -> None:
+    """The suite knows what presence and absence look like for each way declared, and for no other."""
+    assert set(case.sights) == declared_ways(case.promise())
+
+
+@on_every_case
+def test_a_look_tells_presence_from_absence(case: Case) -> None:
+    """Found, missing and asked to wait are told apart, and nothing but the answer decides."""
+    for way in ways(case):
+        provider, row, sights = case.make(), case.doubtful(), case.sights[way]
+        looks = [provider.seen(row, way, answer, NOW) for answer in sights]
+        assert [(look.found, look.retry_after) for look in looks] == [(True, None), (False, None), (None, 7.0)]
+        for look in looks:
+            check_look(look)
+
+
+@on_every_case
+def test_trouble_proves_nothing(case: Case) -> None:
+    """No answer, an answer to nothing sent, and a server in trouble are neither presence nor absence."""
+    for way in ways(case):
+        provider, row = case.make(), case.doubtful()
+        for answer in itertools.chain(*map(proofless, case.sights[way])):
+            assert provider.seen(row, way, answer, NOW).found is None
+
+
+BODIES = st.binary() | st.sampled_from(
+    [
+        b"[" * 200_000,
+        b'{"id": ' * 50_000,
+        b'{"id": "' + b"x" * 100_000 + b'"}',
+        b'{"id": "\\u0000\\r\\n"}',
+        b'{"id": "\\ud800"}',
+        b'{"id": null}',
+        b'{"id": {"id": "r"}}',
+        b'{"id": 7}',
+        b'["id"]',
+        b'"id"',
+        b"\xff\xfe",
+    ]
+)
+
+
+@on_every_case
+@given(
+    way=st.sampled_from(LookKind),
+    status=st.none() | st.integers() | st.sampled_from([200, 404, 429, 503]),
+    headers=st.dictionaries(st.sampled_from(["retry-after", "x-request-id", "content-type"]), st.text()),
+    body=BODIES,
+    error=st.none() | st.text(),
+    sent=st.sampled_from(Sent),
+)
+def test_no_sight_raises(
+    case: Case,
+    way: LookKind,
+    status: int | None,
+    headers: dict[str, str],
+    body: bytes,
+    error: str | None,
+    sent: Sent,
+) -> None:
+    """Rubbish in every part of an answer still gives one whole look, also for a way that nobody declared."""
+    check_look(case.make().seen(case.doubtful(), way, Answer(status, headers, body, error, sent), NOW))
+
+
 @on_every_case
 def test_promises_are_whole(case: Case) -> None:
     """A window is a time; a look-up and a search say how long to wait before a miss counts."""
@@ -165,26 +265,48 @@ async def _check_accepted_once(case: Case) -> None:
         row = case.row._replace(address=receiver.url("lost", "7"))
         frozen = provider.freeze(row, CONTENT, NOW)
         sent = [request(case, frozen, number) for number in (1, 2)]
-        results = [
-            await asyncio.to_thread(_send, provider, one, wait) for one, wait in zip(sent, (0.3, 10), strict=True)
-        ]
+        answers = [await asyncio.to_thread(_send, one, wait) for one, wait in zip(sent, (0.3, 10), strict=True)]
+        results = [provider.classify(answer, NOW) for answer in answers]
         assert [result.outcome for result in results] == [Outcome.UNKNOWN, Outcome.ACCEPTED]
         assert receiver.accepted == [keys.show(row.id)]
         assert (receiver.duplicates_dropped, receiver.bad_signatures) == (1, 0)
         assert len({one.body for one in receiver.received("lost", "7")}) == 1
 
 
-def _send(provider: Provider, sent: HttpRequest | Mail, patience: float) -> Result:
-    """A sender small enough to be believed: one request, one answer or a time-out."""
+@pytest.mark.parametrize("mood", ["lost", "dropped", "broken", "silent", "reset", "down"])
+def test_a_look_up_tells_what_an_unknown_answer_did_not(mood: str) -> None:
+    """After an unknown answer a signed question finds exactly what the receiver has accepted."""
+    asyncio.run(_check_look_up(mood))
+
+
+async def _check_look_up(mood: str) -> None:
+    async with Receiver(secrets=[SECRET], lookup=True) as receiver:
+        provider = webhook(lookup_url=receiver.lookup_url())
+        row = ROW._replace(address=receiver.url(mood))
+        frozen = provider.freeze(row, CONTENT, NOW)
+        answer = await asyncio.to_thread(_send, provider.request(frozen, Attempt(keys.show(row.id), 1, NOW)), 0.3)
+        assert provider.classify(answer, NOW).outcome is Outcome.UNKNOWN
+        doubtful = DOUBTFUL._replace(address=row.address)
+        asked = await asyncio.to_thread(_send, provider.look(doubtful, LookKind.KEY, NOW), 10)
+        look = provider.seen(doubtful, LookKind.KEY, asked, NOW)
+        assert look.found is (mood in {"lost", "dropped", "broken"})
+        assert look.request_id == ("accepted-1" if look.found else None)
+        assert (receiver.questions, receiver.bad_signatures) == (1, 0)
+        assert receiver.asked == [keys.show(row.id)]
+
+
+def _send(sent: HttpRequest | Mail, patience: float) -> Answer:
+    """A sender small enough to be believed: one request, one answer or none."""
     assert isinstance(sent, HttpRequest)
     parts = urlsplit(sent.url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=patience)
     try:
-        connection.request("POST", parts.path, sent.body, dict(sent.headers))
+        connection.request(sent.method, parts.path, sent.body or None, dict(sent.headers))
         came = connection.getresponse()
-        answer = Answer(came.status, {name.lower(): value for name, value in came.getheaders()}, came.read())
+        return Answer(came.status, {name.lower(): value for name, value in came.getheaders()}, came.read())
     except TimeoutError:
-        answer = Answer(error="timeout", sent=Sent.SOME)
+        return Answer(error="timeout", sent=Sent.SOME)
+    except ConnectionError:
+        return Answer(error="reset", sent=Sent.SOME)
     finally:
         connection.close()
-    return provider.classify(answer, NOW)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from duly.core.model import Capabilities, Channel
-from duly.providers import table, webhook
+from duly.providers import table, webhook, webhook_lookup
 from duly.runtime.config.model import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "providers.md"
@@ -27,12 +27,27 @@ def test_every_kind_is_declared() -> None:
     assert {one.kind for one in table.declared()} == set(KINDS)
 
 
+def rows_about(text: str, status: int) -> list[str]:
+    """The rows of a table whose first cell names the status."""
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    return [row for row in rows if str(status) in row.split("|")[1].replace(",", " ").split()]
+
+
 def test_every_verdict_has_its_row() -> None:
     """Each answer that the webhook's tables name stands in one row of the page, with its class."""
-    rows = [line for line in table.page().splitlines() if line.startswith("| ")]
     for status, verdict in webhook.BY_STATUS.items():
-        (row,) = [row for row in rows if str(status) in row.split("|")[1].replace(",", " ").split()]
+        (row,) = rows_about(table._proofs(), status)
         assert f"| {verdict.outcome} | {verdict.failure} |" in row
+
+
+def test_every_finding_has_its_row() -> None:
+    """Each answer to a look-up that proves something, or asks to wait, stands in one row of the page."""
+    proofs = {200: "it has the delivery", 404: "it has not", 429: "nothing", 503: "nothing"}
+    assert set(proofs) == webhook_lookup.BY_STATUS.keys() | webhook_lookup.HEEDS_RETRY_AFTER
+    for status, proof in proofs.items():
+        (row,) = rows_about(table._findings(), status)
+        assert f"| {proof} |" in row
+        assert row in table.page()
 
 
 @pytest.mark.parametrize(
@@ -54,6 +69,12 @@ def test_every_verdict_has_its_row() -> None:
             Capabilities(Channel.EMAIL, lookup_by_key=True, settling=timedelta(minutes=10)),
             "is a second message",
             "look-up by our key after 600 seconds; `on_doubt`",
+            "no, while the receiver keeps its promise",
+        ),
+        (
+            Capabilities(Channel.EMAIL, lookup_by_id=True, lookup_by_key=True, settling=timedelta(days=1)),
+            "is a second message",
+            "look-up by the request id after 1 day, where we hold one; look-up by our key after 1 day; `on_doubt`",
             "no, while the receiver keeps its promise",
         ),
         (

@@ -10,12 +10,12 @@ import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from duly.core import keys
-from duly.core.model import Attempt, FailureClass, Frozen, Outcome, Result
+from duly.core.model import Attempt, FailureClass, Frozen, Look, LookKind, Outcome, Result
 from duly.errors import ConfigError, Unrenderable
 from duly.ports import Answer, HttpRequest, Sent
 from duly.providers.standard_webhooks import parse_secret
 from duly.providers.webhook import BODY_BYTES_MAX, Endpoint, WebhookProvider
-from tests.providers.conformance import CONTENT, NOW, ROW, SECRET
+from tests.providers.conformance import CONTENT, DOUBTFUL, NOW, ROW, SECRET
 
 ACME, GLOBEX = "https://hooks.acme.example/in", "https://globex.example/hooks"
 KEY = keys.show(ROW.id)
@@ -223,6 +223,126 @@ def test_an_endpoint_may_promise_less() -> None:
 def test_a_request_id_names_no_message() -> None:
     """A receiver gives each request an id, so two of them prove no double acceptance."""
     assert not provider(deduplicates=True).capabilities(ACME).names_message
+
+
+# --- asking --------------------------------------------------------------------------------------
+
+AT = "https://hooks.acme.example/deliveries/{delivery}"
+MINUTE = timedelta(minutes=1)
+
+
+def question(sender: WebhookProvider, address: str = ACME, moment: datetime = NOW) -> HttpRequest:
+    return sender.look(DOUBTFUL._replace(address=address), LookKind.KEY, moment)
+
+
+def look(status: int, headers: dict[str, str] | None = None, body: bytes = b"") -> Look:
+    return provider(lookup_url=AT).seen(DOUBTFUL, LookKind.KEY, Answer(status, headers or {}, body), NOW)
+
+
+def test_the_question_to_the_letter() -> None:
+    """A receiver is asked at its own URL, under an id that is the question's and no message's."""
+    asked = question(provider(lookup_url=AT))
+    timestamp = str(int(NOW.timestamp()))
+    assert (asked.method, asked.url, asked.body) == ("GET", f"https://hooks.acme.example/deliveries/{KEY}", b"")
+    headers = dict(asked.headers)
+    assert headers.pop("webhook-signature").startswith("v1,")
+    assert headers == {
+        "accept": "application/json",
+        "webhook-id": f"lookup_{KEY}_{timestamp}",
+        "webhook-timestamp": timestamp,
+    }
+
+
+def test_a_question_is_signed_as_a_message_is() -> None:
+    """The specification's own library verifies it, with an empty body, and refuses it for any other question."""
+    asked = question(provider(lookup_url=AT), moment=datetime.now(UTC))
+    headers = dict(asked.headers)
+    Webhook(SECRET).verify("", headers, json_parse=False)
+    with pytest.raises(WebhookVerificationError):
+        Webhook(SECRET).verify("", {**headers, "webhook-id": headers["webhook-id"].replace("a", "b")}, json_parse=False)
+
+
+def test_no_two_questions_look_like_repeats() -> None:
+    """A receiver that drops what it has seen takes no question for an earlier one, nor for the message."""
+    sender = provider(lookup_url=AT)
+    ids = {dict(question(sender, moment=NOW + n * MINUTE).headers)["webhook-id"] for n in range(3)}
+    ids.add(dict(request(sender, ACME, NOW).headers)["webhook-id"])
+    assert len(ids) == 4
+
+
+def test_only_an_endpoints_own_secret_signs_its_questions() -> None:
+    """One customer's secret signs nobody else's question."""
+    own = Endpoint("acme", [parse_secret(secret("N"), "s")])
+    sender = provider(lookup_url=AT, endpoints={ACME: own})
+    for address, signer in ((ACME, secret("N")), (GLOBEX, SECRET)):
+        asked = question(sender, address, datetime.now(UTC))
+        Webhook(signer).verify("", dict(asked.headers), json_parse=False)
+        assert len(dict(asked.headers)["webhook-signature"].split(" ")) == 1
+
+
+def test_a_question_goes_where_the_bytes_went() -> None:
+    """The frozen destination decides who is asked, and with whose secret."""
+    sender = provider(endpoints={ACME: Endpoint("acme", lookup_url=AT)})
+    doubtful = DOUBTFUL._replace(address=GLOBEX, frozen=freeze(address=ACME))
+    assert sender.look(doubtful, LookKind.KEY, NOW).url.startswith("https://hooks.acme.example/")
+
+
+def test_who_can_be_asked_says_so() -> None:
+    """A provider's place to ask is every endpoint's default; an endpoint may have its own, or none."""
+    own = Endpoint("acme", lookup_url="https://acme.example/{delivery}", settling=timedelta(seconds=5))
+    sender = provider(lookup_url=AT, endpoints={ACME: own, GLOBEX: Endpoint("globex", lookup_url="")})
+    promises = [sender.capabilities(url) for url in (ACME, GLOBEX, "https://other.example/")]
+    assert [one.lookup_by_key for one in promises] == [True, False, True]
+    assert [one.settling for one in promises] == [timedelta(seconds=5), None, timedelta(seconds=60)]
+    assert question(sender, ACME).url == f"https://acme.example/{KEY}"
+    with pytest.raises(LookupError, match="hooks: this receiver cannot be asked by key"):
+        question(sender, GLOBEX)
+
+
+@pytest.mark.parametrize("url", ["https://acme.example/", "https://acme.example/{delivery}/{delivery}"])
+def test_a_question_that_asks_for_nothing_is_refused(url: str) -> None:
+    """A place to ask without the place of the id, or with two, is a wrong configuration."""
+    with pytest.raises(ConfigError, match=r"^endpoints\.acme\.lookup_url: \{delivery\} must stand in it once"):
+        provider(endpoints={ACME: Endpoint("acme", lookup_url=url)})
+
+
+@pytest.mark.parametrize("status", [100, 201, 202, 204, 301, 302, 400, 401, 403, 405, 410, 429, 500, 502, 503, 504])
+def test_only_two_statuses_prove_anything(status: int) -> None:
+    """200 is presence and 404 absence, whatever their body; everything else is neither."""
+    for body in (b"", b'{"id": "r-1"}', b"not found"):
+        assert (look(200, body=body).found, look(404, body=body).found) == (True, False)
+        assert look(status, body=body) == Look(None)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_receiver_says_when_to_ask_again(status: int) -> None:
+    """Retry-After is taken from those who are busy or closed, as seconds or as a date, and from nobody else."""
+    assert look(status, {"retry-after": "7"}) == Look(None, retry_after=7.0)
+    assert look(status, {"retry-after": "Tue, 01 Dec 2026 14:00:10 GMT"}) == Look(None, retry_after=6.75)
+    assert look(status, {"retry-after": "soon"}) == Look(None)
+    assert [look(other, {"retry-after": "7"}).retry_after for other in (200, 404, 500, 401)] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("body", "request_id"),
+    [
+        (b'{"id": "r-1", "more": 1}', "r-1"),
+        (b'{"id": "' + b"x" * 1000 + b'"}', "x" * 128),
+        (b'{"id": "a\\u0000\\r\\nb"}', "a b"),
+        (b'{"id": "\\u0000"}', None),
+        (b'{"id": ""}', None),
+        (b'{"id": 7}', None),
+        (b'{"id": ["r-1"]}', None),
+        (b'["id"]', None),
+        (b"", None),
+        (b'{"id": "r-1"', None),
+        (b'{"x": "' + b"x" * 70_000 + b'", "id": "r-1"}', None),
+    ],
+)
+def test_the_receivers_own_name_is_bounded_and_clean(body: bytes, request_id: str | None) -> None:
+    """An answer that has the delivery names it if it is JSON with a text `id`, and has it in any case."""
+    assert look(200, body=body) == Look(True, request_id)
+    assert look(404, body=body) == Look(False)
 
 
 # --- classify ------------------------------------------------------------------------------------

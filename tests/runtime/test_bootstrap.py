@@ -7,12 +7,14 @@ import gc
 import subprocess
 import sys
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from duly.core.model import OnDoubt
+from duly.core.keys import show
+from duly.core.model import LookKind, OnDoubt
 from duly.errors import ConfigError, DulyError, SchemaError
 from duly.ports import Filters, Request
 from duly.runtime import bootstrap
@@ -20,6 +22,7 @@ from duly.runtime.config import Config, parse
 from duly.runtime.worker import Plant
 from duly.testing.builders import NAMESPACE
 from tests.flows.scene import SECRET
+from tests.providers.conformance import DOUBTFUL, NOW
 from tests.stores.ledgers import create_sqlite
 
 OTHER_SECRET = "whsec_" + "REVG" * 11
@@ -111,6 +114,26 @@ def test_an_endpoint_has_its_own_terms_and_else_its_providers(folder: Path) -> N
     assert [hooks.rate(url) for url in (A, B, "https://c.example/")] == [2.0, 50.0, 50.0]
     kept = [hooks.capabilities(url).keyed_for is not None for url in (A, B, "https://c.example/")]
     assert kept == [False, True, True]
+
+
+def test_who_can_be_asked_is_asked_where_it_says(folder: Path) -> None:
+    """An endpoint's own place to ask and settling time are its own, and the provider's hold for the others."""
+    asked = 'lookup_url = "https://hooks.example/{delivery}"\nsettling_seconds = 7\n'
+    endpoints = f"""
+[endpoints.acme]
+url = "{A}"
+lookup_url = "https://a.example/deliveries?id={{delivery}}"
+settling_seconds = 0.5
+[endpoints.deaf]
+url = "{B}"
+lookup_url = ""
+"""
+    hooks = opened(config_of(folder, HOOKS + asked, endpoints)).providers["hooks"]
+    promises = [hooks.capabilities(url) for url in (A, B, "https://c.example/")]
+    assert [one.settling for one in promises] == [timedelta(seconds=0.5), None, timedelta(seconds=7)]
+    assert [one.lookup_by_key for one in promises] == [True, False, True]
+    doubtful = DOUBTFUL._replace(address=A)
+    assert hooks.look(doubtful, LookKind.KEY, NOW).url == f"https://a.example/deliveries?id={show(DOUBTFUL.id)}"
 
 
 def test_a_plant_that_is_closed_sends_nothing(folder: Path) -> None:

@@ -39,6 +39,8 @@ allow_private_networks = false
 url = "https://hooks.acme.example/in"
 secret = ["env:ACME_NEW", "env:ACME_OLD"]
 deduplicates = false
+lookup_url = "https://hooks.acme.example/deliveries/{delivery}"
+settling_seconds = 30
 
 [providers.mail]
 kind = "smtp"
@@ -89,6 +91,7 @@ def test_the_documented_file_loads() -> None:
     acme = config.endpoints["acme"]
     assert [secret.key for secret in acme.secrets or ()] == ["endpoints.acme.secret[0]", "endpoints.acme.secret[1]"]
     assert (acme.deduplicates, acme.key_window, acme.rate_per_second) == (False, None, None)
+    assert (acme.lookup_url, acme.settling_seconds) == ("https://hooks.acme.example/deliveries/{delivery}", 30.0)
     assert config.accounts["harbour-lofts"].on_doubt is OnDoubt.RESEND
     assert config.templates["inspection"].html is None
 
@@ -101,7 +104,26 @@ def test_the_least_file_has_sound_defaults() -> None:
     assert isinstance(hooks, Webhook)
     assert (hooks.timeout_seconds, hooks.rate_per_second, hooks.max_attempts) == (10.0, None, 100)
     assert (hooks.deduplicates, hooks.key_window, hooks.allow_private_networks) == (False, timedelta(days=1), False)
+    assert (hooks.lookup_url, hooks.settling_seconds) == (None, 60.0)
     assert (mail.timeout_seconds, mail.rate_per_second, mail.max_attempts) == (30.0, None, 100)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("https://a.example/deliveries/{delivery}", "https://a.example/deliveries/{delivery}"),
+        ("HTTPS://A.Example:443?of=us&id={delivery}", "https://a.example/?of=us&id={delivery}"),
+        ("http://[::1]:8080/{delivery}/state", "http://[::1]:8080/{delivery}/state"),
+        ("", ""),
+    ],
+)
+def test_a_place_to_ask_is_kept_in_its_normal_form(written: str, meant: str) -> None:
+    """A look-up's URL is read like any other, around the place of the id; an empty one says that there is none."""
+    config = read(f'{HOOKS}lookup_url = "{written}"\n[endpoints.a]\nurl = "https://a"\nlookup_url = "{written}"')
+    hooks = config.providers["hooks"]
+    assert isinstance(hooks, Webhook)
+    assert (hooks.lookup_url, config.endpoints["a"].lookup_url) == (meant, meant)
+    assert config.endpoints["a"].settling_seconds is None
 
 
 def test_nothing_changes_after_loading() -> None:
@@ -228,6 +250,50 @@ REFUSED: Final = {
     "endpoint that is no URL": (
         LEAST + '[endpoints.a]\nurl = "ftp://a"',
         "duly.toml: endpoints.a.url: ",
+    ),
+    "place to ask without an id": (
+        HOOKS + 'lookup_url = "https://a.example/deliveries"',
+        "duly.toml: providers.hooks.lookup_url: {delivery} must stand in it once, where the delivery's id goes",
+    ),
+    "place to ask with two ids": (
+        LEAST + '[endpoints.a]\nurl = "https://a"\nlookup_url = "https://a/{delivery}/{delivery}"',
+        "duly.toml: endpoints.a.lookup_url: {delivery} must stand in it once",
+    ),
+    "place to ask with another mark": (
+        HOOKS + 'lookup_url = "https://a.example/{id}/{delivery}"',
+        "duly.toml: providers.hooks.lookup_url: holds a character that a URL must escape; write it as %XX",
+    ),
+    "place to ask whose host is the id": (
+        HOOKS + 'lookup_url = "https://{delivery}.example/"',
+        "duly.toml: providers.hooks.lookup_url: {delivery} must stand in the path or the query, not in the host",
+    ),
+    "place to ask that is no URL": (
+        HOOKS + 'lookup_url = "ftp://a.example/{delivery}"',
+        "duly.toml: providers.hooks.lookup_url: is not a URL",
+    ),
+    "place to ask with a user": (
+        HOOKS + 'lookup_url = "https://me:secret@a.example/{delivery}"',
+        "duly.toml: providers.hooks.lookup_url: holds a user name; take it out",
+    ),
+    "nothing to settle": (
+        HOOKS + "settling_seconds = 0",
+        "duly.toml: providers.hooks.settling_seconds: must be more than 0",
+    ),
+    "settling for days": (
+        LEAST + '[endpoints.a]\nurl = "https://a"\nsettling_seconds = 86401',
+        "duly.toml: endpoints.a.settling_seconds: must be at most 86400",
+    ),
+    "unknown key about asking": (
+        HOOKS + 'lokup_url = "https://a/{delivery}"',
+        'duly.toml: providers.hooks.lokup_url: unknown key; did you mean "lookup_url"?',
+    ),
+    "unknown key of an endpoint": (
+        LEAST + '[endpoints.a]\nurl = "https://a"\nsettling_secs = 3',
+        'duly.toml: endpoints.a.settling_secs: unknown key; did you mean "settling_seconds"?',
+    ),
+    "a relay cannot be asked": (
+        MAIL + 'lookup_url = "https://a/{delivery}"',
+        "duly.toml: providers.mail.lookup_url: unknown key",
     ),
     "sender": (
         MAIL.replace("a@example.com", "nobody"),
@@ -362,6 +428,8 @@ def test_the_environment_may_say_everything(tmp_path: Path, monkeypatch: pytest.
             "DULY_PROVIDERS__HOOKS__MAX_ATTEMPTS": "7",
             "DULY_PROVIDERS__HOOKS__DEDUPLICATES": "yes",
             "DULY_PROVIDERS__HOOKS__KEY_WINDOW": "PT12H",
+            "DULY_PROVIDERS__HOOKS__LOOKUP_URL": "https://A.example/{delivery}",
+            "DULY_PROVIDERS__HOOKS__SETTLING_SECONDS": "1.5",
             "B": "whsec_b",
         },
     )
@@ -369,6 +437,7 @@ def test_the_environment_may_say_everything(tmp_path: Path, monkeypatch: pytest.
     assert isinstance(hooks, Webhook)
     assert (config.lease_seconds, hooks.max_attempts, hooks.deduplicates) == (90.5, 7, True)
     assert (hooks.key_window, config.database.path) == (timedelta(hours=12), tmp_path / "here.db")
+    assert (hooks.lookup_url, hooks.settling_seconds) == ("https://a.example/{delivery}", 1.5)
     assert [secret.reveal() for secret in hooks.secrets] == ["whsec_a", "whsec_b"]
     assert (config.file, config.warnings) == (None, ())
 

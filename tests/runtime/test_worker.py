@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from duly.core.model import Attempt, Frozen
+from duly.core.model import Attempt, Capabilities, Frozen
 from duly.errors import StoreError, StoreUnavailable
 from duly.ports import Answer, HttpRequest
 from duly.providers.webhook import WebhookProvider
@@ -20,6 +21,7 @@ from duly.testing.clock import SimulatedDice
 from duly.testing.transport import ACCEPT, NOT_SENT, REFUSE, REJECT, SILENT, UNKNOWN
 from tests.flows.scene import HOOKS, provider
 from tests.runtime.world import World, play, until
+from tests.stores.ledgers import raw
 
 A = "https://a.example/in"
 B = "https://b.example/in"
@@ -309,14 +311,14 @@ def test_a_look_that_is_refused_does_not_keep_the_worker_for_ever(tmp_path: Path
 
 
 def test_a_store_that_is_away_at_the_start_is_waited_for(tmp_path: Path) -> None:
-    """A worker that is started before its database waits, and lets circuits be probed when it comes."""
+    """A worker that is started before its database waits, and shows a sign of life when it comes."""
 
     async def story(made: World) -> None:
         await made.ready("a")
         made.unsteady.away = True
         worker: Worker = made.worker()
         running = asyncio.ensure_future(worker.run(idle_after=IDLE_AFTER))
-        await until(lambda: len(made.unsteady.called("probe_circuits")) >= 2, "a second question")
+        await until(lambda: len(made.unsteady.called("heartbeat")) >= 2, "a second question")
         made.unsteady.away = False
         assert (await running)["sent"] == 1
 
@@ -359,3 +361,73 @@ def test_a_stop_during_an_outage_that_lasts_ends_all_the_same(tmp_path: Path, li
 
     play(tmp_path, story, seconds=2.0)
     assert [line["requests"] for line in lines if line["event"] == "left_unrecorded"] == [3]
+
+
+# --- guards, suspects and what must be told ------------------------------------------------------
+
+
+def test_while_a_guard_is_open_nothing_is_sent_and_it_says_so(tmp_path: Path, lines: list[Any]) -> None:
+    """It waits for the operator, and goes on when he has closed the guard."""
+
+    async def story(made: World) -> None:
+        await made.ready("a", lasts=timedelta(hours=8))
+        await made.store.open_guard("operator", "restored", None)
+        worker = made.worker()
+        running = asyncio.ensure_future(worker.run())
+        await until(lambda: "restore_guard_open" in told(lines), "a line about the guard")
+        await asyncio.sleep(0.1)
+        assert made.transport.left == []
+        await made.store.close_guard("operator", "all is in again")
+        await until(lambda: len(made.transport.left) == 1, "the request")
+        await until(lambda: "restore_guard_closed" in told(lines), "a line about its end")
+        worker.stop()
+        await running
+        assert await made.states() == {"sent": 1}
+
+    play(tmp_path, story)
+    assert told(lines).count("restore_guard_open") == 1
+
+
+def test_what_three_workers_died_over_is_sent_alone(tmp_path: Path) -> None:
+    """While it is claimed the process holds nothing else; the others are sent before and after."""
+
+    async def story(made: World) -> None:
+        await made.ready(*(f"r{number}" for number in range(5)))
+        with raw(made.path) as database:
+            database.execute("update work set suspicion = 3 where delivery_id = (select min(delivery_id) from work)")
+        assert (await made.worker().run(idle_after=IDLE_AFTER))["sent"] == 5
+
+    made = play(tmp_path, story)
+    assert len(made.transport.left) == 5
+
+
+class Naming(WebhookProvider):
+    """A provider whose request ids name messages."""
+
+    def capabilities(self, destination: str) -> Capabilities:
+        return super().capabilities(destination)._replace(names_message=True)
+
+
+def test_a_double_acceptance_is_told(tmp_path: Path, lines: list[Any]) -> None:
+    """Two names for one delivery are an error that somebody must see."""
+
+    async def story(made: World) -> None:
+        await made.ready("a")
+        made.transport._seconds = 15.0
+        made.transport.plan(A, Answer(status=200, headers={"x-request-id": "m-1"}))
+        made.provider = Naming(HOOKS, provider().secrets)
+        worker = made.worker()
+        running = asyncio.ensure_future(worker.run())
+        await until(lambda: len(made.transport.left) == 1, "the request")
+        with raw(made.path) as database:
+            database.execute(
+                "update delivery set status = 'sent', reason = 'accepted', request_id = 'm-0', finished_at = 1"
+            )
+            database.execute("delete from work")
+        await until(lambda: "double_acceptance" in told(lines), "a line about it")
+        worker.stop()
+        await running
+
+    with suppress(AssertionError):  # the ledger was changed behind its back
+        play(tmp_path, story)
+    assert told(lines).count("double_acceptance") == 1

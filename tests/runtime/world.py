@@ -56,6 +56,7 @@ class World:
 
     def __init__(self, path: Path, store: SqliteStore, clock: HurriedClock, transport: FakeTransport) -> None:
         self.path, self.clock, self.transport = path, clock, transport
+        self.looker = FakeTransport(clock, capacity=8)
         self.unsteady = UnsteadyStore(store)
         self.store = cast("Store", self.unsteady)
         self.provider: Provider = provider()
@@ -68,6 +69,7 @@ class World:
             namespace=NAMESPACE,
             providers={HOOKS: self.provider},
             transports={HOOKS: self.transport},
+            lookers={HOOKS: self.looker},
             limits={HOOKS: Limits()},
             templates=TEMPLATES,
             policies=Chosen(on_doubt),

@@ -12,15 +12,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-import psycopg
-
 from duly.core.model import Claimed, Outcome
 from duly.core.schedule import fire
 from duly.core.states import State
 from duly.ports import ClaimOrder
 from duly.stores.loader import load
 from duly.stores.postgres import claims, settling
-from duly.stores.postgres.arrays import uuids
+from duly.stores.postgres.arrays import ints, texts, uuids
 from duly.stores.postgres.connect import Target, connect
 from duly.testing.builders import NAMESPACE, PROVIDERS, decision, new_reminder, settlement, start
 from tests.stores.conformance.scene import HOOKS, LEASE_SECONDS, Scene
@@ -32,10 +30,10 @@ READY_ROWS: Final = 20_000
 BATCH_ROWS: Final = 500
 
 
-async def many_ready(ledger: PostgresLedger) -> None:
+async def many_ready(ledger: PostgresLedger, count: int = READY_ROWS) -> None:
     """Fill the ledger with ready rows of many accounts, and let the planner know."""
     due = (await ledger.store.due(0)).now - timedelta(seconds=1)
-    for first in range(0, READY_ROWS, 2_000):
+    for first in range(0, count, 2_000):
         rows = [
             new_reminder(f"r{number}", due, account=f"account-{number % 40}", ref=f"p{number}")
             for number in range(first, first + 2_000)
@@ -43,12 +41,16 @@ async def many_ready(ledger: PostgresLedger) -> None:
         await ledger.store.schedule(rows)
         batch = await ledger.store.due(2_000)
         await ledger.store.materialise([fire(row, batch.now, NAMESPACE, PROVIDERS) for row in batch.rows])
-    with psycopg.connect(ledger.url, autocommit=True) as connection:
-        connection.execute("analyze")
+    await ledger.change("analyze")
 
 
 async def pages_per_row(ledger: PostgresLedger, statement: str, *values: Any) -> float:
-    """Run a statement for one batch, count the pages that it touched, and undo it."""
+    """Pages per row of a statement that has one batch to do."""
+    return await pages(ledger, statement, *values) / BATCH_ROWS
+
+
+async def pages(ledger: PostgresLedger, statement: str, *values: Any) -> float:
+    """Run a statement, count the pages that it touched, and undo it."""
     connection = await connect(Target.of(ledger.url))
     await connection.execute("begin")
     text = "explain (analyze, buffers, format json) " + load("postgres")[statement]
@@ -56,7 +58,7 @@ async def pages_per_row(ledger: PostgresLedger, statement: str, *values: Any) ->
     await connection.close()
     assert found is not None
     plan = (json.loads(found[0]) if isinstance(found[0], str) else found[0])[0]["Plan"]
-    return float(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]) / BATCH_ROWS
+    return float(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
 
 async def touched_by_the_hot_path(ledger: PostgresLedger) -> dict[str, float]:
@@ -70,6 +72,8 @@ async def touched_by_the_hot_path(ledger: PostgresLedger) -> dict[str, float]:
     stops = [decision(row, State.LEASED, State.WAITING) for row in rows]
     touched["decide"] = await pages_per_row(ledger, "decide", *settling._decision_columns(stops), "w1")
     assert len((await ledger.store.begin(HOOKS, "w1", starts)).numbers) == BATCH_ROWS
+    fences = ints(row.fence for row in rows)
+    touched["renew"] = await pages_per_row(ledger, "renew", uuids([row.id for row in rows]), fences, "w1", 60.0)
     now = (await ledger.store.due(0)).now
     outcomes = [settlement(row, 1, Outcome.ACCEPTED, now) for row in rows]
     touched["settle"] = await pages_per_row(ledger, "settle", *settling._columns(outcomes))
@@ -86,7 +90,71 @@ def test_plans_stay_sound_when_every_row_is_ready(postgres_harness: PostgresHarn
 
     touched = asyncio.run(act())
     assert {name: pages for name, pages in touched.items() if pages > PAGES_PER_ROW_MAX} == {}
+    assert len(touched) == 6
+
+
+async def scatter(ledger: PostgresLedger, change: str, first: int) -> None:
+    """Put ten rows, each of another account, elsewhere than where all the others are."""
+    ids = f"select min(delivery_id::text)::uuid from work where account_id between {first} and {first + 9}"  # noqa: S608
+    await ledger.change(f"update work set {change} where delivery_id in ({ids} group by account_id)")  # noqa: S608
+
+
+async def touched_by_the_few(ledger: PostgresLedger) -> dict[str, float]:
+    """Pages in all of the statements that look for a few rows among many."""
+    await scatter(ledger, "suspicion = 2", 1)
+    await scatter(ledger, "state = 'held', doubt = true", 11)
+    await scatter(ledger, "state = 'uncertain', doubt = true", 21)
+    await ledger.change("analyze work")
+    order = ClaimOrder(HOOKS, "normal", 5, 0, "w1", LEASE_SECONDS, suspicion=2)
+    hooks = texts([HOOKS])
+    assert len((await ledger.store.doubtful([HOOKS], 500, 0.0))[1]) == 20
+    return {
+        "claim": await pages(ledger, "claim", *claims.claim_values(order)),
+        "suspects": await pages(ledger, "suspects", hooks),
+        "take_doubtful": await pages(ledger, "take_doubtful", BATCH_ROWS, 60.0, hooks),
+        "take_back": await pages(ledger, "take_back", BATCH_ROWS, "upkeep", 3),
+        "holds": await pages(ledger, "holds", None, 100),
+    }
+
+
+def test_the_few_are_found_among_the_many(postgres_harness: PostgresHarness) -> None:
+    """Suspects, held and uncertain rows and ended leases are found by indexes of their own, however much is ready."""
+
+    async def act() -> tuple[dict[str, float], int]:
+        async with postgres_harness.open() as ledger:
+            await many_ready(ledger, 8_000)
+            table = await ledger.value("select pg_relation_size('work') / current_setting('block_size')::int")
+            return await touched_by_the_few(ledger), table
+
+    touched, table = asyncio.run(act())
+    assert {name: pages for name, pages in touched.items() if pages > table} == {}
     assert len(touched) == 5
+
+
+def test_opening_a_guard_reads_the_open_work_once(postgres_harness: PostgresHarness) -> None:
+    """All open rows are put in doubt by one pass over them, not by one pass for each."""
+
+    async def act() -> float:
+        async with postgres_harness.open() as ledger:
+            await many_ready(ledger, 4_000)
+            return await pages(ledger, "restore", "ana", True) / 4_000
+
+    assert asyncio.run(act()) <= PAGES_PER_ROW_MAX
+
+
+def test_renewing_touches_no_index(postgres_harness: PostgresHarness) -> None:
+    """Renewed leases stay on their page, because they touch no indexed column (HOT)."""
+
+    async def act() -> None:
+        async with postgres_harness.open() as ledger:
+            row = await Scene(ledger).sending("r")
+            async with ledger.store._shared.transaction() as tx:
+                assert len(await tx.rows("renew", uuids([row.id]), ints([row.fence]), "w1", LEASE_SECONDS)) == 1
+                query = "select n_tup_upd, n_tup_hot_upd from pg_stat_xact_user_tables where relname = 'work'"
+                updated, hot = await (await tx._connection.execute(query)).fetchone() or (0, 0)
+                assert updated == hot > 0
+
+    asyncio.run(act())
 
 
 def test_begin_touches_no_index(postgres_harness: PostgresHarness) -> None:

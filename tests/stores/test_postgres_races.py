@@ -7,19 +7,21 @@ waits is not guessed from the clock: the server says who waits for a lock.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import pytest
 
-from duly.core.model import Begun, Channel, Claimed, Outcome, Scheduled, Signal, SignalKind
+from duly.core.model import Begun, Channel, Claimed, Outcome, Result, Scheduled, Signal, SignalKind
 from duly.core.schedule import fire
 from duly.core.states import State
-from duly.ports import Cancelled, ClaimOrder
+from duly.ports import Cancelled, ClaimOrder, Settled
 from duly.stores.postgres import PostgresStore, claims, settling, ticks, upkeep
 from duly.stores.postgres.arrays import texts
 from duly.stores.postgres.connect import Transaction
+from duly.stores.postgres.guarding import Covered
 from duly.testing.builders import NAMESPACE, PROVIDERS, decision, new_reminder, settlement, start
 from tests.stores.conformance.scene import HOOKS, LEASE_SECONDS, Scene
 from tests.stores.ledgers import PostgresHarness, PostgresLedger
@@ -60,20 +62,26 @@ class Race:
             return await second
 
 
-@pytest.fixture
-def race(postgres_harness: PostgresHarness) -> Callable[[Callable[[Race], Awaitable[None]]], None]:
-    """Runs a coroutine with a race on an empty ledger; at its end every invariant must hold."""
+Act = Callable[[Race], Awaitable[None]]
+Run = Callable[[Act], None]
 
-    async def run(act: Callable[[Race], Awaitable[None]]) -> None:
-        async with postgres_harness.open() as ledger:
+
+def played(harness: PostgresHarness, act: Act) -> None:
+    """Run a race on an empty ledger; at its end every invariant must hold."""
+
+    async def run() -> None:
+        async with harness.open() as ledger:
             arena = Race(ledger)
             await act(arena)
             assert await arena.scene.broken_invariants() == []
 
-    return lambda act: asyncio.run(run(act))
+    asyncio.run(run())
 
 
-Run = Callable[[Callable[[Race], Awaitable[None]]], None]
+@pytest.fixture
+def race(postgres_harness: PostgresHarness) -> Run:
+    """Plays races on ledgers of the one PostgreSQL."""
+    return functools.partial(played, postgres_harness)
 
 
 async def cancel_in(tx: Transaction, row: Claimed) -> Cancelled:
@@ -260,7 +268,7 @@ def test_a_take_back_leaves_what_is_being_settled(race: Run) -> None:
             outcome = settlement(row, 1, Outcome.ACCEPTED, await arena.scene.now())
             assert (await settling._settle(tx, [outcome])).moved == {row.id}
             taken = await arena.skips(arena.store.take_back(10, "upkeep"))
-        assert taken == (0, 0)
+        assert taken == (0, 0, 0)
         assert await arena.scene.state(row.id) == State.SENT
 
     race(act)
@@ -275,7 +283,7 @@ def test_a_settle_that_waited_for_a_take_back(race: Run, outcome: Outcome, state
         await arena.ledger.pass_time(LEASE_SECONDS + 1)
         late = settlement(row, 1, outcome, await arena.scene.now())
         async with arena.held() as tx:
-            assert await tx.row("take_back", 10, "upkeep") == (0, 1)
+            assert await tx.row("take_back", 10, "upkeep", 3) == (0, 1, 0)
             settle = await arena.waits(arena.store.settle(HOOKS, [late], []))
         assert (await settle).stale == (0 if outcome is Outcome.ACCEPTED else 1)
         assert await arena.scene.state(row.id) == state
@@ -291,10 +299,10 @@ def test_late_acceptance_ends_what_reconcile_looks_at(race: Run) -> None:
         row = await arena.scene.uncertain("r")
         late = settlement(row, 1, Outcome.ACCEPTED, await arena.scene.now())
         async with arena.held() as tx:
-            ((_, fence, *_),) = await tx.rows("doubtful", 10, LEASE_SECONDS, texts([HOOKS]))
+            assert await tx.rows("take_doubtful", 10, LEASE_SECONDS, texts([HOOKS])) == [(row.id,)]
             settle = await arena.waits(arena.store.settle(HOOKS, [late], []))
         assert (await settle).moved == {row.id}
-        told = decision(row, State.UNCERTAIN, State.HELD)._replace(fence=fence)
+        told = decision(row, State.UNCERTAIN, State.HELD)._replace(fence=row.fence + 1)
         assert await arena.store.decide("reconcile", [told]) == frozenset()
         assert await arena.scene.state(row.id) == State.SENT
 
@@ -315,6 +323,32 @@ def test_late_acceptance_overturns_an_end_that_it_waited_for(race: Run) -> None:
         assert (await settle).corrected == 1
         assert await arena.scene.state(row.id) == State.SENT
         assert (await arena.scene.events(row.id))[-1][0] == "corrected"
+
+    race(act)
+
+
+def test_of_two_acceptances_at_once_the_second_is_told(race: Run) -> None:
+    """An acceptance that waited for one under another request id notes that there are two."""
+
+    async def act(arena: Race) -> None:
+        row = await arena.scene.uncertain("r")
+        looked = await arena.scene.looked_at()
+        await arena.scene.decide(looked, State.UNCERTAIN, State.READY, granted=True)
+        again = await arena.scene.claim_one()
+        assert (await arena.scene.begin(again)).numbers == {row.id: 2}
+        now = await arena.scene.now()
+        first, second = (
+            settlement(
+                leased, number, Outcome.ACCEPTED, now, result=Result(Outcome.ACCEPTED, request_id=f"id-{number}")
+            )
+            for leased, number in ((row, 1), (again, 2))
+        )
+        async with arena.held() as tx:
+            assert (await settling._settle(tx, [first])).doubled == 0
+            settle = await arena.waits(arena.store.settle(HOOKS, [second], []))
+        assert await settle == Settled(frozenset({row.id}), 0, 0, 1)
+        (event,) = [one for one in (await arena.scene.show(row.id))["events"] if one["kind"] == "double_acceptance"]
+        assert event["evidence"] == {"request_ids": ["id-1", "id-2"], "attempt": 2}
 
     race(act)
 
@@ -365,7 +399,7 @@ def test_of_two_ticks_one_moves_the_schedule_on(race: Run) -> None:
         fired = [fire(row, batch.now, NAMESPACE, PROVIDERS) for row in batch.rows]
         async with arena.held() as tx:
             assert len(await ticks._advance(tx, fired)) == 1
-            assert len(await ticks._add_deliveries(tx, fired[0].deliveries)) == 1
+            assert len(await ticks._add_deliveries(tx, fired[0].deliveries, Covered())) == 1
             await tx.rows("clock")
             second = await arena.waits(arena.store.materialise(fired))
         assert await second == (0, 0, 1)

@@ -112,6 +112,12 @@ def test_every_write_takes_its_turn_before_it_reads(tmp_path: Path) -> None:
             lambda: store.take_back(10, "upkeep"),
             lambda: store.sweep(10, "upkeep"),
             lambda: store.doubtful([HOOKS], 10, 60.0),
+            lambda: store.renew("w1", [(row.id, row.fence)], 60.0),
+            lambda: store.looked("reconcile", []),
+            lambda: store.requeue("ana", "mended", []),
+            lambda: store.heartbeat("w1"),
+            lambda: store.open_guard("ana", "restored"),
+            lambda: store.close_guard("ana", "submitted again"),
             lambda: store.probe_circuits([HOOKS]),
             lambda: store.cancel("ana", "moved out", reminder=None, delivery=row.id),
         ]
@@ -202,6 +208,7 @@ def test_the_store_awaits_only_run(path: Path) -> None:
     assert finished(store.schedule([new_reminder("r", now)])) == ["created"]
     assert finished(store.due_remain()) is True
     assert finished(store.claim(ORDER)).rows == []
+    assert finished(store.suspects([HOOKS])) == []
     assert finished(store.settle(HOOKS, [], [])).stale == 0
     assert finished(store.next_step([HOOKS])) is None
     assert finished(views.deliveries(Filters())) == []
@@ -422,14 +429,20 @@ HOT: Final = (
     *("due", "due_remain", "reminders_where_they_stand", "deliveries_there", "claim_next_account", "claim_ready"),
     *("claim_lease", "frozen_latest", "begin_seen", "budgets_seen", "open_rows", "open_of_reminder", "work_move"),
     *("work_close", "deliveries_ended", "delivery_finish", "result_seen", "attempt_seen", "unknown_attempts"),
-    *("promote", "open_with_ended_lease", "open_past_deadline", "doubtful_due", "doubtful_lease", "next_ready"),
+    *("promote", "open_with_ended_lease", "open_past_deadline", "uncertain_due", "held_due", "doubtful_lease"),
+    *("doubtful_seen", "work_look", "results_cover", "claim_suspects", "suspects", "renewable", "renew", "next_ready"),
+    *("double_acceptance_seen", "work_reopen", "reminder_reschedule", "contact_suppress", "guard_standing"),
     *("next_lease_end", "next_look", "next_expiry", "circuit_wake", "reminder_hash", "recipient_addresses"),
     *("find_delivery", "find_reminder", "find_key", "show_delivery", "show_attempts", "show_events", "list"),
     *("list_of_reminder", "finals_of_reminder"),
 )
 #: Walks along an index in its own order that stop early, or along one that is small.
 WALKS: Final = {
-    "doubtful_due": "SCAN json_each VIRTUAL TABLE INDEX 1:",
+    "uncertain_due": "SCAN json_each VIRTUAL TABLE INDEX 1:",
+    "held_due": "SCAN json_each VIRTUAL TABLE INDEX 1:",
+    "guard_standing": "SCAN guard USING INDEX guard_open",
+    "suspects": "SCAN s",  # the three suspicions
+    "results_cover": "SCAN attempts",  # the numbers of one delivery's attempts
     "circuit_wake": "SCAN json_each VIRTUAL TABLE INDEX 1:",
     "next_look": "SCAN w USING INDEX work_next",
     "next_lease_end": "SCAN work USING INDEX work_leased",
@@ -442,8 +455,14 @@ SORTED_IN_MEMORY: Final = ("list_of_reminder",)  # the few deliveries of one rem
 
 def plan(connection: sqlite3.Connection, statement: str) -> list[str]:
     """How SQLite would run a statement."""
-    values = dict.fromkeys(re.findall(r":(\w+)", statement)) or [None] * statement.count("?")
+    values = dict.fromkeys(re.findall(r":(\w+)", statement)) or [None] * _places(statement)
     return [row[3] for row in connection.execute(f"explain query plan {statement}", values)]
+
+
+def _places(statement: str) -> int:
+    """How many values a statement takes by place, numbered or not."""
+    numbers = re.findall(r"\?(\d+)", statement)
+    return max(map(int, numbers)) if numbers else statement.count("?")
 
 
 def slow(name: str, steps: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from duly.runtime.clock import SystemClock
 from duly.stores.sqlite import SqliteStore
 from duly.testing.clock import START, SimulatedClock, SimulatedDice
 from duly.testing.driving import Waited, at_once, drive
-from duly.testing.transport import ACCEPT, NOT_SENT, REFUSE, SILENT, UNKNOWN, FakeTransport
+from duly.testing.transport import ACCEPT, FOUND, MISS, NOT_SENT, REFUSE, SILENT, UNKNOWN, FakeTransport
 from duly.testing.unsteady import UnsteadyStore
 from tests.stores.ledgers import create_sqlite
 
@@ -95,6 +95,22 @@ def test_answers_come_as_planned_and_the_last_one_stays() -> None:
     transport.plan(A, NOT_SENT)
     assert [one.answer for one in sent(transport, request(4))] == [NOT_SENT]
     assert (len(transport.to(A)), len(transport.to(B))) == (4, 1)
+
+
+def test_a_look_up_is_planned_by_its_own_url() -> None:
+    """What it brings is planned like any answer; a look-up that nobody planned finds nothing."""
+    transport = FakeTransport(SimulatedClock())
+    where = "https://a.example/deliveries/1"
+    looks = [Request(n, HttpRequest(where, (), b"", "GET"), float("inf")) for n in range(4)]
+    assert [one.answer for one in sent(transport, looks[0])] == [MISS]
+    transport.plan(where, UNKNOWN, FOUND)
+    assert [one.answer for one in sent(transport, looks[1], looks[2], request(9), looks[3])] == [
+        UNKNOWN,
+        FOUND,
+        ACCEPT,
+        FOUND,
+    ]
+    assert transport.to(where) == [look.content for look in looks]
 
 
 def test_mail_goes_by_its_recipient() -> None:

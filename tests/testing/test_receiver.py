@@ -86,8 +86,11 @@ def on_a_wire(story: Callable[[Receiver, Callable[[], Awaitable[Wire]]], Awaitab
         ("ok", 200, 200, 1, 1),
         ("gone", 410, 410, 0, 0),
         ("busy", 429, 200, 1, 0),
+        ("closed", 503, 200, 1, 0),
         ("down", 503, 200, 1, 0),
+        ("broken", 500, 200, 1, 1),
         ("reset", "reset", 200, 1, 0),
+        ("dropped", "reset", 200, 1, 1),
         ("silent", "silence", 200, 1, 0),
         ("lost", "silence", 200, 1, 1),
         ("denied", 401, 401, 0, 0),
@@ -113,6 +116,31 @@ def test_every_mood_is_tested() -> None:
     """The table of moods and the test above name the same moods."""
     tested = next(mark for mark in test_moods.pytestmark if mark.name == "parametrize").args[1]  # type: ignore[attr-defined]
     assert {row[0] for row in tested} == set(MOODS)
+
+
+def test_a_plan_is_followed_and_its_last_step_stays() -> None:
+    """A message that comes again meets the next mood of the plan, and what it accepted once stays accepted."""
+
+    async def story(receiver: Receiver, connect: Callable[[], Awaitable[Wire]]) -> None:
+        met = [await (await connect()).ask(post("/busy-dropped-down-ok/7"), SILENCE_SECONDS) for _ in range(5)]
+        assert met == [429, "reset", 503, 200, 200]
+        assert (receiver.accepted, receiver.duplicates_dropped) == (["m1"], 2)
+        assert await (await connect()).ask(post("/busy-cheerful/7")) == 404
+
+    on_a_wire(story, Receiver())
+
+
+def test_a_receiver_that_forgets_accepts_what_comes_again() -> None:
+    """Without the promise to drop repeats every accepted request is one more message."""
+
+    async def story(receiver: Receiver, connect: Callable[[], Awaitable[Wire]]) -> None:
+        met = [await (await connect()).ask(post("/dropped-down-ok/7")) for _ in range(4)]
+        assert met == ["reset", 503, 200, 200]
+        assert receiver.accepted == ["m1"] * 3
+        assert (receiver.duplicates_accepted, receiver.duplicates_dropped) == (2, 0)
+        assert receiver.counts()["accepted"] == 3
+
+    on_a_wire(story, Receiver(deduplicates=False))
 
 
 def test_first_and_later_are_a_messages_own() -> None:
@@ -310,6 +338,87 @@ def test_it_hangs_up_where_the_sender_wants_it(fields: list[str], version: str) 
     on_a_wire(story, Receiver())
 
 
+# --- look-ups --------------------------------------------------------------------------------------
+
+
+def get(target: str, *fields: str) -> bytes:
+    return "\r\n".join([f"GET {target} HTTP/1.1", *fields, "", ""]).encode()
+
+
+def test_a_look_up_tells_what_was_accepted() -> None:
+    """Accepted anywhere, answered or not, is there, under a name of the receiver's; nothing else is."""
+
+    async def story(receiver: Receiver, connect: Callable[[], Awaitable[Wire]]) -> None:
+        for mood, message_id in (("lost", "m1"), ("down", "m2"), ("dropped", "m3")):
+            await (await connect()).ask(post(f"/{mood}/7", message_id), SILENCE_SECONDS)
+        wire, found = await connect(), {}
+        for message_id in ("m1", "m2", "m3", "m4"):
+            status = await wire.ask(get(f"/deliveries/{message_id}"))
+            found[message_id] = (status, json.loads(wire.body).get("id"))
+        assert found == {"m1": (200, "accepted-1"), "m2": (404, None), "m3": (200, "accepted-2"), "m4": (404, None)}
+        assert (receiver.questions, receiver.asked) == (4, ["m1", "m2", "m3", "m4"])
+        assert receiver.counts()["questions"] == 4
+        assert receiver.lookup_url() == f"http://127.0.0.1:{receiver.port}/deliveries/{{delivery}}"
+
+    on_a_wire(story, Receiver(lookup=True))
+
+
+def test_a_look_up_settles() -> None:
+    """What was accepted is shown after the settling time, and not before."""
+
+    async def story(receiver: Receiver, connect: Callable[[], Awaitable[Wire]]) -> None:
+        wire = await connect()
+        assert await wire.ask(post("/ok/7")) == 200
+        assert await wire.ask(get("/deliveries/m1")) == 404
+        await asyncio.sleep(receiver.settling_seconds)
+        assert await wire.ask(get("/deliveries/m1")) == 200
+
+    on_a_wire(story, Receiver(lookup=True, settling_seconds=0.2))
+
+
+def test_a_look_up_has_moods_of_its_own() -> None:
+    """A planned question meets trouble first and then the truth, counted for each delivery."""
+
+    async def story(receiver: Receiver, connect: Callable[[], Awaitable[Wire]]) -> None:
+        assert await (await connect()).ask(post("/ok/7")) == 200
+        assert receiver.lookup_url("busy-ok").endswith("/deliveries/busy-ok/{delivery}")
+        target = "/deliveries/busy-broken-reset-silent-slow/{}"
+        met = [await (await connect()).ask(get(target.format("m1")), SILENCE_SECONDS) for _ in range(6)]
+        assert met == [429, 500, "reset", "silence", 200, 200]
+        assert await (await connect()).ask(get(target.format("m2"))) == 429
+        assert await (await connect()).ask(get("/deliveries/ok/m2")) == 404
+
+    on_a_wire(story, Receiver(lookup=True, slow_seconds=0.01))
+
+
+@pytest.mark.parametrize(("lookup", "target", "status"), [(False, "m1", 404), (True, "cheerful/m1", 405)])
+def test_a_question_that_was_not_promised_an_answer(lookup: bool, target: str, status: int) -> None:
+    """Who cannot be asked has no such page, and an unknown mood is no answer that could be taken for one."""
+
+    async def story(receiver: Receiver, connect: Callable[[], Awaitable[Wire]]) -> None:
+        wire = await connect()
+        assert await wire.ask(post("/ok/7")) == 200
+        assert await wire.ask(get(f"/deliveries/{target}")) == status
+        assert receiver.questions == int(lookup)
+
+    on_a_wire(story, Receiver(lookup=lookup))
+
+
+def test_a_question_is_signed_too() -> None:
+    """With a secret, a stranger learns nothing about what was accepted."""
+
+    async def story(receiver: Receiver, connect: Callable[[], Awaitable[Wire]]) -> None:
+        wire = await connect()
+        assert await wire.ask(signed(1000)) == 200
+        assert await wire.ask(get("/deliveries/m1", "Webhook-Id: q1")) == 401
+        signature = base64.b64encode(hmac.digest(KEY, b"q1.1000.", "sha256")).decode()
+        fields = ("Webhook-Id: q1", "Webhook-Timestamp: 1000", f"Webhook-Signature: v1,{signature}")
+        assert await wire.ask(get("/deliveries/m1", *fields)) == 200
+        assert (receiver.questions, receiver.bad_signatures) == (2, 1)
+
+    on_a_wire(story, Receiver(secrets=[SECRET], lookup=True))
+
+
 def test_a_get_answers_with_the_counts() -> None:
     """Whoever runs it in another process can read the counts over HTTP."""
 
@@ -354,21 +463,23 @@ def test_messages_without_an_id_cannot_be_told_apart() -> None:
 
 
 def test_it_runs_in_a_process_of_its_own() -> None:
-    """`python -m duly.testing.receiver` prints its port as JSON, serves, and ends when asked to."""
-    command = [sys.executable, "-m", "duly.testing.receiver", "--port", "0"]
+    """`python -m duly.testing.receiver` prints its port as JSON, keeps its promises, and ends when asked to."""
+    command = [sys.executable, "-m", "duly.testing.receiver", "--port", "0", "--forgets", "--lookup"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as served:
         try:
             assert served.stdout is not None
             port = json.loads(served.stdout.readline())["port"]
-            assert asyncio.run(_ask_once(port)) == 200
+            asked = [post("/ok/7"), post("/ok/7"), get("/deliveries/m1"), get("/deliveries/m2"), get("/")]
+            assert asyncio.run(_ask(port, asked)) == [200, 200, 200, 404, 200]
         finally:
             served.send_signal(signal.SIGTERM)
         assert served.wait(timeout=10) == 0
 
 
-async def _ask_once(port: int) -> int | str:
+async def _ask(port: int, asked: list[bytes]) -> list[int | str]:
     wire = Wire(*await asyncio.open_connection("127.0.0.1", port))
-    answer = await wire.ask(post("/ok/7"))
+    answers = [await wire.ask(one) for one in asked]
     wire.writer.close()
     await wire.writer.wait_closed()
-    return answer
+    assert json.loads(wire.body)["duplicates_accepted"] == 1
+    return answers

@@ -275,7 +275,7 @@ def patched_code(module: Module) -> Complaints:
 
 # --- the list ------------------------------------------------------------------------------------
 
-OURS: Final = ("src/", "tests/", "tools/", "bench/")
+OURS: Final = ("src/", "tests/", "tools/", "bench/", "soak/")
 OUTER_ROOMS: Final = ("src/duly/runtime/", "src/duly/cli/", "src/duly/testing/")
 
 RULES: Final = (

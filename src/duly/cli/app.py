@@ -26,7 +26,21 @@ from duly.errors import DulyError
 __all__ = ["build", "main"]
 
 #: Modules of `duly.cli.commands`, in the order of the help. Each has `register(app)`.
-COMMANDS: Final = ("init", "config", "migrate", "import_", "tick", "work", "views", "cancel", "doctor", "demo")
+COMMANDS: Final = (
+    "init",
+    "config",
+    "migrate",
+    "import_",
+    "tick",
+    "work",
+    "views",
+    "cancel",
+    "holds",
+    "restore",
+    "doctor",
+    "simulate",
+    "demo",
+)
 UNEXPECTED_CHARACTERS_MAX: Final = 300
 
 

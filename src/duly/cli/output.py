@@ -8,13 +8,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
 from duly.errors import InputError
 
-__all__ = ["columns", "complain", "plain", "progress", "reopen", "soften", "write_json", "write_text"]
+__all__ = [
+    "age",
+    "columns",
+    "complain",
+    "fields",
+    "plain",
+    "progress",
+    "reopen",
+    "soften",
+    "write_json",
+    "write_text",
+]
 
 
 def reopen() -> None:
@@ -82,6 +93,28 @@ def columns(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
     return "\n".join(line.rstrip() for line in lines)
+
+
+def fields(shown: Mapping[str, Any]) -> str:
+    """Plain fields first, then each list of the document as a table."""
+    plain_ones = [(name, value) for name, value in shown.items() if not isinstance(value, list | dict)]
+    width = max(len(name) for name, _ in plain_ones)
+    parts = ["\n".join(f"{name.ljust(width)}  {plain(value)}".rstrip() for name, value in plain_ones)]
+    for name, rows in shown.items():
+        if isinstance(rows, list) and rows:
+            titles = [title for title in rows[0] if any(row[title] is not None for row in rows)]
+            parts.append(f"{name}\n{columns(titles, [[row[title] for title in titles] for row in rows])}")
+    return "\n\n".join(parts)
+
+
+def age(seconds: float | None) -> str:
+    """A span of time in the unit that reads best; nothing for none."""
+    if seconds is None:
+        return ""
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 @contextmanager

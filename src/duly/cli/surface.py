@@ -22,7 +22,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, Final, ParamSpec
 
 import typer
 
@@ -31,15 +31,32 @@ from duly.cli import output
 if TYPE_CHECKING:
     from duly.runtime.config import Config
 
-__all__ = ["ConfigOption", "JsonOption", "Surface", "command", "operator"]
+__all__ = [
+    "WHY_CHARACTERS_MAX",
+    "AccountOption",
+    "ConfigOption",
+    "Identity",
+    "JsonOption",
+    "LimitOption",
+    "Surface",
+    "command",
+    "operator",
+    "stated",
+]
 
 P = ParamSpec("P")
+
+LIST_ROWS_MAX: Final = 10_000_000
+WHY_CHARACTERS_MAX: Final = 500
 
 ConfigOption = Annotated[
     str | None,
     typer.Option("--config", metavar="PATH", help="The configuration file, instead of duly.toml in this folder."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Identity = Annotated[str, typer.Argument(metavar="ID", help="Our id, or your idempotency key with --account.")]
+AccountOption = Annotated[str | None, typer.Option("--account", help="The account.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, max=LIST_ROWS_MAX, help="How many rows at most.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +140,17 @@ def operator() -> str:
     except (KeyError, OSError):
         user = str(os.getuid())
     return output.plain(f"{user}@{platform.node()}")
+
+
+def stated(why: str) -> str:
+    """The reason for the record, on one line. Raises InputError if it says nothing."""
+    from duly.core.text import one_line
+    from duly.errors import InputError
+
+    text = one_line(why, WHY_CHARACTERS_MAX)
+    if not text:
+        raise InputError("--why: it is blank; say in a few words why, for the record")
+    return text
 
 
 def _surface(context: typer.Context, config: str | None, as_json: bool) -> Surface:

@@ -57,6 +57,8 @@ def key_window_end(first_unknown_at: datetime | None, promise: Capabilities, lim
 def _refused_for_good(row: Claimed, now: datetime) -> Stop | None:
     if row.reminder_status == "cancelled":
         return _end(row, State.CANCELLED, "reminder_cancelled")
+    if row.reminder_status == "called_off":  # this delivery alone
+        return _end(row, State.CANCELLED, "called_off")
     if row.suppressed is not None:
         return _end(row, State.SUPPRESSED, row.suppressed)
     if now >= row.deadline_at:
@@ -88,7 +90,7 @@ def _beyond_asking(row: Claimed, now: datetime, promise: Capabilities, limits: L
         return None
     if row.closed:
         return Stop(State.UNCERTAIN, "sending_closed", closed=True)
-    if row.frozen is None:
+    if row.frozen is None and row.attempts:  # without any: restored, and rendered anew from the same data
         return Stop(State.UNCERTAIN, "frozen_bytes_gone", closed=True)
     if row.granted:
         return None

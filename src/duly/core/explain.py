@@ -18,6 +18,7 @@ REASONS: Final[Mapping[str, str]] = {
     "attempts_exhausted": "every attempt that it may have was used",
     "attempts_exhausted_in_doubt": "every attempt was used, and one of them may have been accepted",
     "begin_unconfirmed": "the database did not confirm that an attempt was recorded, so nothing was sent",
+    "called_off": "this delivery was cancelled",
     "cancelled_in_doubt": "it was cancelled while an attempt may have been accepted",
     "circuit_open": "the receiver refuses us (credentials or address), so its circuit is open",
     "deadline_before_next_try": "the next try would come after its deadline",
@@ -25,12 +26,21 @@ REASONS: Final[Mapping[str, str]] = {
     "deadline_passed": "its deadline had passed",
     "deadline_passed_before_tick": "its deadline had passed before the tick found it",
     "deadline_passed_in_doubt": "its deadline passed while an attempt may have been accepted",
+    "double_acceptance": "the provider accepted it under two different names: it was sent twice",
+    "echo_did_not_come": "the provider would have reported on it by now if it had it, and did not",
     "endpoint_busy": "its receiver has as many requests under way as it may have",
+    "found_by_look_up": "the provider was asked for it, and has it",
     "frozen_bytes_gone": "the bytes that were sent are no longer kept, so they cannot be repeated",
+    "hold_alarm": "it has been held for so long that an operator should look at it now",
+    "hold_ended": "its hold came to an end without a decision",
     "key_window_closed": "the receiver no longer promises to drop a repeat",
+    "killed_its_workers": "too many workers died while they held it alone",
+    "killed_its_workers_in_doubt": "too many workers died while they held it alone, and one of them may have sent it",
     "late_answer": "an answer came late and was definite: not accepted",
     "lease_ended": "the worker that held it gave no sign of life",
     "lease_ran_out": "the lease was too short for another request",
+    "look_up_gave_no_answer": "the provider was asked for it and gave no answer that proves anything",
+    "looked_up_in_vain": "the provider was asked for it as often as it takes, and does not have it",
     "no_address": "the recipient has no address for this channel",
     "no_provider": "no provider is configured for this channel",
     "no_way_to_ask": "the receiver offers no way to find out",
@@ -41,6 +51,7 @@ REASONS: Final[Mapping[str, str]] = {
     "reminder_paused": "the reminder is paused",
     "resend_by_policy": "the account's policy accepts the risk of a duplicate",
     "resend_same_key": "the receiver drops a repeat of the same key",
+    "restored": "the ledger was restored from a backup, and an attempt that it does not remember may have been made",
     "retry_after": "the receiver asked us to wait",
     "sending_closed": "no further request may leave for it",
     "unknown_worker_lost": "the worker was lost after it had begun to send",
@@ -93,14 +104,13 @@ def explain_reason(reason: str | None) -> str:
         return "no reason is on record"
     if reason in REASONS:
         return REASONS[reason]
-    in_doubt = reason.endswith("_in_doubt")
     plain = reason.removesuffix("_in_doubt")
+    doubt = "" if plain == reason else ", while an earlier attempt may have been accepted"
     for outcome, words in _OUTCOMES.items():
         failure = plain.removeprefix(f"{outcome}_")
         if plain != failure and failure in _FAILURES:
-            doubt = ", while an earlier attempt may have been accepted" if in_doubt else ""
             return f"{words}: {_FAILURES[failure]}{doubt}"
-    return reason.replace("_", " ")
+    return f"{REASONS.get(plain) or plain.replace('_', ' ')}{doubt}"
 
 
 def explain_delivery(shown: Mapping[str, Any]) -> str:
@@ -110,6 +120,7 @@ def explain_delivery(shown: Mapping[str, Any]) -> str:
         _standing(shown),
         *_attempts(shown["attempts"]),
         *_doubt(shown),
+        *_alarm(shown),
         _outlook(shown),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
@@ -149,8 +160,7 @@ def _attempt(attempt: Mapping[str, Any]) -> str:
 
 
 def _doubt(shown: Mapping[str, Any]) -> list[str]:
-    unknown = sum(attempt["outcome"] == "unknown" for attempt in shown["attempts"])
-    if not unknown:
+    if not _unknown(shown):
         return []
     if shown["status"] == "sent":
         return ["The doubt about the earlier attempt was settled by the acceptance on record."]
@@ -159,9 +169,23 @@ def _doubt(shown: Mapping[str, Any]) -> list[str]:
     return ["An attempt may have been accepted: until that is known, only the same bytes under the same key may leave."]
 
 
+def _unknown(shown: Mapping[str, Any]) -> bool:
+    """Whether an attempt may have been accepted; after a restore, one that no row tells of."""
+    unknown = any(attempt["outcome"] == "unknown" and not attempt.get("covered") for attempt in shown["attempts"])
+    return unknown or shown["reason"] == "restored"
+
+
+def _alarm(shown: Mapping[str, Any]) -> list[str]:
+    """When the alarm of the hold was raised, as long as it is held."""
+    raised = [event["at"] for event in shown["events"] if event["kind"] == "hold_alarm"]
+    return [f"The alarm of its hold was raised at {raised[-1]}."] if raised and shown["status"] == "held" else []
+
+
 def _outlook(shown: Mapping[str, Any]) -> str:
     action, moment = shown["next_action"], shown["next_at"]
     if action == "nothing":
         return "It is final: nothing more will happen."
+    if shown["status"] == "held":
+        return f"Next: {action}; if nobody does, the hold ends as its account's policy says."
     when = f" at {moment}" if moment else ""
     return f"Next: {action}{when}, no later than its deadline at {shown['deadline_at']}."

@@ -30,7 +30,12 @@ __all__ = [
     "FailureClass",
     "Fired",
     "Frozen",
+    "Guard",
+    "HoldPolicy",
     "Lane",
+    "Look",
+    "LookKind",
+    "Looked",
     "NewContact",
     "NewDelivery",
     "NewReminder",
@@ -107,16 +112,26 @@ class Scheduled(StrEnum):
     NO_ADDRESS = "no_address"  # `to` is an id alone, and it has no address for a channel
 
 
+class HoldPolicy(NamedTuple):
+    """An account's policy for holds: when the alarm is raised, when the hold ends, and how."""
+
+    alarm_after: timedelta = timedelta(hours=4)
+    ends_after: timedelta = timedelta(days=7)
+    then: OnDoubt = OnDoubt.CLOSE  # resend or close; a resend that may no longer be sent is closed
+
+
 class Capabilities(NamedTuple):
     """What the receiver of one destination promises. The ladder and the guarantee table read it."""
 
     channel: Channel
     keyed_for: timedelta | None = None  # a repeat under the same key is dropped for so long
     key_scope: tuple[str, ...] = ()  # what must be the same for the key to be the same
-    lookup_by_key: bool = False
-    echoes_key: bool = False
-    searchable: bool = False
-    settling: timedelta | None = None  # before a look-up's miss may count
+    lookup_by_id: bool = False  # what it accepted can be asked for by its own name for it
+    lookup_by_key: bool = False  # ... by our key
+    echoes_key: bool = False  # its first event brings our key back
+    echo_within: timedelta | None = None  # an echo that has not come after so long is not waited for
+    searchable: bool = False  # ... by recipient and time, matched on our own bytes
+    settling: timedelta | None = None  # before a look-up's miss may count, and between two that count
     receipts: bool = False
     names_message: bool = True  # a request id names one message, so two of them are two messages
 
@@ -341,6 +356,9 @@ class Decision(NamedTuple):
     closed: bool = False
     granted: bool = False
     certain: bool = False  # every attempt now has a definite answer: doubt ends, where the ledger agrees
+    covered: bool = False  # counted misses cover every unknown attempt: they are marked so, and doubt ends
+    reopened: bool = False  # the rungs that send are open again (an operator's decision)
+    evidence: str | None = None  # JSON text: what the decision was based on
 
 
 # --- send, settle --------------------------------------------------------------------------------
@@ -379,6 +397,7 @@ class Settlement(NamedTuple):
     next_at: datetime | None
     closed: bool
     spared: bool
+    named: bool = True  # a request id names one message there: two different ones are a double acceptance
 
 
 class SignalKind(StrEnum):
@@ -398,21 +417,82 @@ class Signal(NamedTuple):
     seconds: float  # BLOCK: for how long; OPEN: the first interval of the circuit
 
 
+# --- reconcile -----------------------------------------------------------------------------------
+
+
 class Doubtful(NamedTuple):
-    """An uncertain delivery under reconcile's own fence, with what its attempts say."""
+    """An uncertain or held delivery under reconcile's own fence, with what its attempts say.
+
+    An attempt is *unknown* while it may have been accepted: no definite answer is on record, and no
+    counted miss covers it. After a restore, one more counts that nobody remembers.
+    """
 
     id: bytes
     fence: int
+    state: State  # uncertain, or held: then its alarm or its deadline has come
+    since: datetime  # when it came into that state
     account: str
     provider: str
     address: str
     attempts: int
     spared: int
-    unknown: int  # attempts that may have been accepted
+    unknown: int
+    last_unknown: int | None  # number of the latest unknown attempt; None if there is none on record
+    last_unknown_at: datetime | None  # when that one was given up; for one that nobody remembers, `since`
+    request_id: str | None  # the provider's name for an unknown attempt, where we hold one
     last_outcome: Outcome | None  # of the latest attempt
     last_failure: FailureClass | None
     first_unknown_at: datetime | None
+    misses: int
+    missed_at: datetime | None
+    due_at: datetime
     deadline_at: datetime
     closed: bool
-    frozen: bool  # the frozen bytes are still there
-    reason: str = ""  # why it is uncertain
+    restored: bool  # an attempt that nobody remembers may have been made
+    alarmed: bool
+    refused: str | None  # why admission would refuse it for good: reminder cancelled, contact suppressed
+    frozen: Frozen | None  # the latest bytes, if they are still kept
+    reason: str = ""  # why it is where it is
+
+
+class LookKind(StrEnum):
+    """By what a provider is asked for a delivery."""
+
+    REQUEST_ID = "request_id"
+    KEY = "key"
+    SEARCH = "search"
+
+
+class Look(NamedTuple):
+    """What a provider's answer to a look-up proves. `found` None: nothing, so ask again later."""
+
+    found: bool | None
+    request_id: str | None = None
+    retry_after: float | None = None  # seconds
+
+
+class Looked(NamedTuple):
+    """A row that stays where it is after reconcile has looked at it."""
+
+    id: bytes
+    fence: int
+    next_at: datetime
+    misses: int  # counted so far, this look included
+    missed: bool  # this look was a miss that counts: its time is recorded
+    alarmed: bool = False  # held, and the alarm is raised now: leaves an event `hold_alarm`
+
+
+# --- restore -------------------------------------------------------------------------------------
+
+
+class Guard(NamedTuple):
+    """A restore guard: while it is open nothing is sent; what was due from `since` to its closing starts in doubt."""
+
+    number: int
+    since: datetime
+    opened_at: datetime
+    opened_by: str
+    why: str
+    closed_at: datetime | None = None
+    closed_by: str | None = None
+    closing_why: str | None = None

@@ -44,7 +44,7 @@ FINAL: Final = frozenset(S) - OPEN
 #: from -> to -> who moves it on. `None` is "not written yet".
 TRANSITIONS: Final[dict[State | None, dict[State, str]]] = {
     None: {S.READY: "tick", S.EXPIRED: "tick", S.SKIPPED: "tick", S.UNCERTAIN: "restore guard"},
-    S.READY: {S.LEASED: "claim", S.EXPIRED: "sweep", S.CANCELLED: "cancel", S.UNCERTAIN: "sweep"},
+    S.READY: {S.LEASED: "claim", S.EXPIRED: "sweep", S.CANCELLED: "cancel", S.UNCERTAIN: "sweep, restore guard"},
     S.LEASED: {
         S.SENDING: "begin",
         S.READY: "worker, upkeep",
@@ -56,7 +56,7 @@ TRANSITIONS: Final[dict[State | None, dict[State, str]]] = {
         S.SHADOWED: "worker",
         S.REJECTED: "worker",
         S.DEAD: "upkeep",
-        S.UNCERTAIN: "worker",
+        S.UNCERTAIN: "worker, restore guard",
     },
     S.SENDING: {
         S.SENT: "worker",
@@ -64,9 +64,9 @@ TRANSITIONS: Final[dict[State | None, dict[State, str]]] = {
         S.REJECTED: "worker",
         S.DEAD: "worker",
         S.EXPIRED: "worker",
-        S.UNCERTAIN: "worker, upkeep",
+        S.UNCERTAIN: "worker, upkeep, restore guard",
     },
-    S.WAITING: {S.READY: "promote", S.EXPIRED: "sweep", S.CANCELLED: "cancel", S.UNCERTAIN: "sweep"},
+    S.WAITING: {S.READY: "promote", S.EXPIRED: "sweep", S.CANCELLED: "cancel", S.UNCERTAIN: "sweep, restore guard"},
     S.UNCERTAIN: {
         S.SENT: "reconcile",
         S.READY: "reconcile",
@@ -76,10 +76,15 @@ TRANSITIONS: Final[dict[State | None, dict[State, str]]] = {
         S.REJECTED: "reconcile",
         S.DEAD: "reconcile",
     },
-    S.HELD: {S.SENT: "operator", S.READY: "operator", S.UNCONFIRMED: "operator, sweep"},
+    S.HELD: {
+        S.SENT: "operator",
+        S.READY: "operator, reconcile",
+        S.UNCONFIRMED: "operator, reconcile",
+        S.UNCERTAIN: "reconcile",
+    },
     S.FOLDED: {S.SENT: "summary", S.UNCONFIRMED: "summary", S.READY: "summary"},
-    S.REJECTED: {S.READY: "redrive", S.SENT: "evidence"},
-    S.DEAD: {S.READY: "redrive", S.SENT: "evidence"},
+    S.REJECTED: {S.READY: "redrive", S.UNCERTAIN: "redrive", S.SENT: "evidence"},
+    S.DEAD: {S.READY: "redrive", S.UNCERTAIN: "redrive", S.SENT: "evidence"},
     S.EXPIRED: {S.SENT: "evidence"},
     S.SUPPRESSED: {S.SENT: "evidence"},
     S.CANCELLED: {S.SENT: "evidence"},

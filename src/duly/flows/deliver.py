@@ -81,8 +81,10 @@ async def _take_more(route: Route, room: int, max_wait: float) -> None:
     limit = _worth_claiming(route, room)
     batch = await route.claims.take(limit, 0.0 if route.held_back else max_wait) if limit else None
     if batch is not None:
-        route.tally["claimed"] += len(batch.rows)
-        route.held_back.extend(_leases(batch))
+        leases = _new_here(route, batch)
+        route.tally["claimed"] += len(leases)
+        route.tally["duplicates_suppressed"] += len(batch.rows) - len(leases)
+        route.held_back.extend(leases)
 
 
 def _worth_claiming(route: Route, room: int) -> int:
@@ -96,8 +98,15 @@ def _worth_claiming(route: Route, room: int) -> int:
     return limit if limit * 2 >= load else 0
 
 
-def _leases(batch: Batch) -> Iterable[Lease]:
-    return (Lease(row, batch.asked_at, batch.now) for row in batch.rows)
+def _new_here(route: Route, batch: Batch) -> list[Lease]:
+    """The rows of a batch that are not in our hands already.
+
+    A queue may hand the same claim over twice. Begin would refuse the copy, and giving that back would give back the
+    row itself, whose request is in the air.
+    """
+    ours = {(lease.row.id, lease.row.fence) for lease in route.held_back}
+    ours.update((flight.lease.row.id, flight.lease.row.fence) for flight in route.flights.values())
+    return [Lease(row, batch.asked_at, batch.now) for row in batch.rows if (row.id, row.fence) not in ours]
 
 
 async def _drop_stale(route: Route) -> None:
@@ -254,7 +263,7 @@ def _request(route: Route, item: Ready, number: int) -> Request:
 def _take_off(route: Route, item: Ready, number: int, token: int) -> None:
     """From its seat into the air; the slot stays taken."""
     lease = route.seated.pop(item.lease.row.id)
-    route.flights[token] = Flight(lease, number, _destination(lease.row))
+    route.flights[token] = Flight(lease, number, _destination(lease.row), route.clock.reading(), lease.asked_at)
 
 
 # --- settle --------------------------------------------------------------------------------------
@@ -273,6 +282,7 @@ async def settle_some(route: Route, max_wait: float) -> int:
     route.transport.release([flight.destination for flight in flights])
     route.landed, route.freed = [], True
     route.tally.update(_word(row) for row in rows if row.id in settled.moved)
+    route.tally["double_acceptance"] += settled.doubled
     return len(rows)
 
 
@@ -282,7 +292,17 @@ def _settlement(route: Route, flight: Flight, completion: Completion) -> tuple[S
     result = _result(route, completion, now)
     then = settle(row, flight.number, result, now, route.dice.roll(), route.limits)
     settlement = Settlement(
-        row.id, row.fence, flight.number, now, result, then.state, then.reason, then.next_at, then.closed, then.spared
+        row.id,
+        row.fence,
+        flight.number,
+        now,
+        result,
+        then.state,
+        then.reason,
+        then.next_at,
+        then.closed,
+        then.spared,
+        route.provider.capabilities(flight.destination).names_message,
     )
     return settlement, signal(row, result, route.limits)
 

@@ -39,11 +39,13 @@ class Lease(NamedTuple):
 
 
 class Flight(NamedTuple):
-    """A request under way."""
+    """A request under way. `began_at` and `renewed_at` (at first: claimed) are readings of our clock."""
 
     lease: Lease
     number: int
     destination: str
+    began_at: float
+    renewed_at: float
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 Three duties, each a bounded statement that may be run by any number of processes at once: *promote*
 what has waited long enough, *take back* leases that have ended, and *sweep* what passed its deadline
-while nobody claimed it.
+while nobody claimed it. A lease that ended makes its rows suspects: see `claim`.
 """
 
 from __future__ import annotations
@@ -26,4 +26,5 @@ async def keep_up(store: Store, actor: str) -> Counter[str]:
         ready=promoted + taken.ready,
         uncertain=taken.uncertain + swept.uncertain,
         expired=swept.expired,
+        dead=taken.dead,
     )

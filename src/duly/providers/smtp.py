@@ -20,9 +20,22 @@ from typing import Final
 from email_validator import EmailNotValidError, validate_email
 
 from duly.core import keys
-from duly.core.model import Attempt, Capabilities, Channel, Claimed, Content, FailureClass, Frozen, Outcome, Result
+from duly.core.model import (
+    Attempt,
+    Capabilities,
+    Channel,
+    Claimed,
+    Content,
+    Doubtful,
+    FailureClass,
+    Frozen,
+    Look,
+    LookKind,
+    Outcome,
+    Result,
+)
 from duly.errors import ConfigError, Unrenderable
-from duly.ports import Answer, Mail, Sent
+from duly.ports import Answer, HttpRequest, Mail, Sent
 from duly.providers.smtp_message import Letter, compose, mailbox, plain
 from duly.providers.smtp_replies import Verdict, queue_id, verdict_of
 
@@ -107,6 +120,14 @@ class SmtpProvider:
         if answer.status is not None:
             return _answered(answer, answer.status)
         return Result(*_unanswered(answer), detail=_detail(answer))
+
+    def look(self, row: Doubtful, by: LookKind, now: datetime) -> HttpRequest:  # noqa: ARG002 - the port's signature
+        """Nobody can be asked. Raises LookupError: a bug of the caller."""
+        raise LookupError(f"{self.name}: a relay cannot be asked by {by}")
+
+    def seen(self, row: Doubtful, by: LookKind, answer: Answer, now: datetime) -> Look:  # noqa: ARG002 - as above
+        """Nothing was asked, so nothing is proved."""
+        return Look(None)
 
     def _letter(self, row: Claimed, content: Content, now: datetime) -> Letter:
         return Letter(

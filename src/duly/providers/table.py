@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from duly.core.model import Capabilities, FailureClass, Outcome
+from duly.providers import webhook_lookup
 from duly.providers.smtp import SmtpProvider
 from duly.providers.standard_webhooks import SigningKey
 from duly.providers.webhook import (
@@ -25,6 +26,7 @@ from duly.providers.webhook import (
     Verdict,
     WebhookProvider,
 )
+from duly.providers.webhook_lookup import DELIVERY
 
 __all__ = ["Declared", "declared", "page"]
 
@@ -37,12 +39,35 @@ A timeout is not a delivery result: the receiver may have accepted a request who
 may be done then follows from what the receiver promises, and the promise stands here. The first rung that the
 receiver's promise carries is taken; the last one is the account's policy, `on_doubt`: `hold` (the default: an
 operator decides), `close` (unconfirmed) or `resend` (a duplicate is accepted).
+
+A look-up's miss proves nothing by itself: the request may be on its way still. Two misses count, one settling time
+after the last attempt was given up and one more settling time later. Then nobody has the message, and it is sent
+again under the same key, if it still may be.
 """
 WEBHOOK_HEAD: Final = """\
 ## What a webhook receiver's answer proves
 
 One table classifies answers. Answers that speak of the endpoint wait for the operator: they open its circuit, and
 do not count against the delivery. Redirects are never followed.
+"""
+LOOKUP_HEAD: Final = f"""\
+## Asking a webhook receiver
+
+A receiver that keeps what it accepted can be asked for it, if it says where: `lookup_url`, which holds `{DELIVERY}`
+in the place of the delivery's id, and `settling_seconds`, the longest time from a request to the moment at which a
+look-up shows that it was accepted. The question is a GET without a body. It goes to no other place (redirects are not
+followed) and to no address inside, unless the provider may send there.
+
+| header | |
+| --- | --- |
+| `webhook-id` | `lookup_ID_TIMESTAMP`: the question's own, never the message's. Do not drop it as a repeat |
+| `webhook-timestamp` | of the question, in seconds since 1970 |
+| `webhook-signature` | as of a message (Standard Webhooks), over an empty body, by the same secrets |
+
+The receiver checks who asks as it checks a message, with an empty body, and answers from what it has accepted for
+good. It keeps an id for more than a day, and for longer than the age of any backup that may be restored: an id that
+it has forgotten looks like one that it never had, and is sent again. So does every id behind a mistyped URL: ask for
+one that was sent before you set `lookup_url`.
 """
 THEN: Final[Mapping[Outcome, str]] = {
     Outcome.ACCEPTED: "sent",
@@ -52,6 +77,10 @@ THEN: Final[Mapping[Outcome, str]] = {
     Outcome.UNKNOWN: "in doubt: the ladder decides",
 }
 TO_MEND: Final = "the endpoint's circuit opens; the delivery waits, uncounted"
+THEN_FOUND: Final[Mapping[bool, tuple[str, str]]] = {
+    True: ("it has the delivery", 'sent; a body like `{"id": "..."}` gives the request id'),
+    False: ("it has not", "a miss, which counts after the settling time; the body is not read"),
+}
 DAY: Final = timedelta(days=1)
 
 
@@ -71,13 +100,18 @@ def declared() -> Sequence[Declared]:
 
 def page() -> str:
     """The whole page, as Markdown."""
-    return f"{HEAD}\n{_promises()}\n{WEBHOOK_HEAD}\n{_proofs()}"
+    return f"{HEAD}\n{_promises()}\n{WEBHOOK_HEAD}\n{_proofs()}\n{LOOKUP_HEAD}\n{_findings()}"
 
 
 def _webhooks() -> Iterator[Declared]:
-    key = SigningKey(b"")
-    for promises, setting in ((False, "as it is"), (True, "`deduplicates = true`, `key_window` as it is")):
-        provider = WebhookProvider("hooks", [key], deduplicates=promises)
+    keyed, asked = "`deduplicates = true`, `key_window` as it is", "`lookup_url`, `settling_seconds` as it is"
+    for deduplicates, lookup_url, setting in (
+        (False, "", "as it is"),
+        (True, "", keyed),
+        (False, DELIVERY, asked),
+        (True, DELIVERY, "both"),
+    ):
+        provider = WebhookProvider("hooks", [SigningKey(b"")], deduplicates=deduplicates, lookup_url=lookup_url)
         yield Declared(provider.kind, setting, provider.capabilities(""))
 
 
@@ -105,6 +139,7 @@ def _ladder(promise: Capabilities) -> str:
     """The rungs in the order in which they are climbed."""
     wait = f" after {_span(promise.settling)}" if promise.settling else ""
     rungs = (
+        (promise.lookup_by_id, f"look-up by the request id{wait}, where we hold one"),
         (promise.keyed_for is not None, "the same bytes under the same key"),
         (promise.lookup_by_key, f"look-up by our key{wait}"),
         (promise.echoes_key, "the first event that echoes our key"),
@@ -157,6 +192,17 @@ def _proof(verdict: Verdict, answers: Sequence[str]) -> tuple[str, ...]:
     mend = verdict.outcome is Outcome.REFUSED and verdict.failure in {FailureClass.AUTH, FailureClass.CONFIG}
     then = TO_MEND if mend else THEN[verdict.outcome]
     return ", ".join(answers), str(verdict.outcome), str(verdict.failure or "-"), then
+
+
+# --- what a look-up proves -----------------------------------------------------------------------
+
+
+def _findings() -> str:
+    rows = [(str(status), *THEN_FOUND[found]) for status, found in webhook_lookup.BY_STATUS.items()]
+    wish = " or ".join(str(status) for status in sorted(webhook_lookup.HEEDS_RETRY_AFTER))
+    rows.append((f"{wish} with `Retry-After`", "nothing", "asked again, not before that"))
+    rows.append(("any other, or none", "nothing", "asked again later, for a day at least; then `on_doubt`"))
+    return _table(("answer", "proves", "then"), rows)
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -8,7 +8,8 @@ signs there.
 What an answer proves stands in two tables. A status that speaks of the endpoint (moved, not found, not
 allowed, unpaid) is the operator's to mend: it refuses, and opens the endpoint's circuit, so that a
 mistyped path costs no delivery. A status that speaks of this message rejects it. A server's error says
-neither: the message may have been taken, unless the server says when to come back.
+neither: the message may have been taken, unless the server says when to come back. A receiver that can be
+asked afterwards declares it, see `webhook_lookup`.
 """
 
 from __future__ import annotations
@@ -18,15 +19,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
 from duly.core import keys, retry_after
-from duly.core.model import Attempt, Capabilities, Channel, Claimed, Content, FailureClass, Frozen, Outcome, Result
+from duly.core.model import (
+    Attempt,
+    Capabilities,
+    Channel,
+    Claimed,
+    Content,
+    Doubtful,
+    FailureClass,
+    Frozen,
+    Look,
+    LookKind,
+    Outcome,
+    Result,
+)
 from duly.errors import ConfigError, Unrenderable
 from duly.ports import Answer, HttpRequest, Sent
 from duly.providers.standard_webhooks import SigningKey, sign
+from duly.providers.webhook_lookup import DELIVERY, REQUEST_ID_CHARACTERS_MAX, proved, question
 
 __all__ = [
     "BY_HUNDRED",
@@ -39,9 +54,10 @@ __all__ = [
     "WebhookProvider",
 ]
 
+T = TypeVar("T")
+
 BODY_BYTES_MAX: Final = 256 * 1024
 EXCERPT_CHARACTERS_MAX: Final = 300
-REQUEST_ID_CHARACTERS_MAX: Final = 128
 UTF8_BYTES_PER_CHARACTER_MAX: Final = 4
 #: What may stand in a request line: no space, no control character, nothing beyond ASCII.
 PLAIN_URL: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
@@ -119,6 +135,8 @@ class Endpoint:
     rate_per_second: float | None = None
     deduplicates: bool | None = None
     key_window: timedelta | None = None
+    lookup_url: str | None = None  # empty: it cannot be asked, whatever the provider says
+    settling: timedelta | None = None
 
 
 class _Terms(NamedTuple):
@@ -126,6 +144,7 @@ class _Terms(NamedTuple):
 
     secrets: Sequence[SigningKey]
     rate: float | None
+    lookup_url: str  # empty: it cannot be asked
     capabilities: Capabilities
 
 
@@ -133,8 +152,9 @@ class _Terms(NamedTuple):
 class WebhookProvider:
     """A configured webhook provider. `endpoints` go by their URL, written as the address is.
 
-    `deduplicates` is the receivers' promise to drop a repeated `webhook-id` for `key_window`.
-    Raises ConfigError if nothing would sign.
+    `deduplicates` is the receivers' promise to drop a repeated `webhook-id` for `key_window`. `lookup_url` is their
+    promise to say there what they have accepted, `settling` after it was sent; it holds `{delivery}` once.
+    Raises ConfigError if nothing would sign, or if a look-up would not say what it asks for.
     """
 
     name: str
@@ -143,6 +163,8 @@ class WebhookProvider:
     rate_per_second: float | None = None
     deduplicates: bool = False
     key_window: timedelta = timedelta(days=1)
+    lookup_url: str = ""
+    settling: timedelta = timedelta(seconds=60)
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     idempotency_key_quoted: bool = False  # as the IETF draft writes it; most receivers expect it bare
     kind: str = field(default="webhook", init=False)
@@ -156,11 +178,11 @@ class WebhookProvider:
 
     def capabilities(self, destination: str) -> Capabilities:
         """What the receiver at this URL promises."""
-        return self._terms.get(destination, self._default).capabilities
+        return self._terms_at(destination).capabilities
 
     def rate(self, destination: str) -> float | None:
         """The endpoint's allowance per second; None: no limit."""
-        return self._terms.get(destination, self._default).rate
+        return self._terms_at(destination).rate
 
     def freeze(self, row: Claimed, content: Content, now: datetime) -> Frozen:  # noqa: ARG002  the port's signature
         """The JSON body, the same for the same row and content whatever the time.
@@ -174,7 +196,7 @@ class WebhookProvider:
 
     def request(self, frozen: Frozen, attempt: Attempt) -> HttpRequest:
         """The frozen body under the delivery's key, signed for this attempt by the endpoint's secrets."""
-        secrets = self._terms.get(frozen.destination, self._default).secrets
+        secrets = self._terms_at(frozen.destination).secrets
         timestamp = int(attempt.now.timestamp())
         headers = (
             ("content-type", "application/json"),
@@ -193,20 +215,52 @@ class WebhookProvider:
             return _failed(answer, SOME_LEFT.get(answer.error or "", _CUT))
         return _answered(answer, answer.status, now)
 
+    def look(self, row: Doubtful, by: LookKind, now: datetime) -> HttpRequest:
+        """The GET that asks the receiver for a delivery by our key.
+
+        Raises LookupError if the receiver cannot be asked so: a bug of the caller.
+        """
+        terms = self._terms_at(row.frozen.destination if row.frozen else row.address)
+        if by is not LookKind.KEY or not terms.lookup_url:
+            raise LookupError(f"{self.name}: this receiver cannot be asked by {by}")
+        return question(terms.lookup_url, keys.show(row.id), terms.secrets, now)
+
+    def seen(self, row: Doubtful, by: LookKind, answer: Answer, now: datetime) -> Look:  # noqa: ARG002  the port's
+        """What the answer to `look` proves. Never raises."""
+        return proved(answer, now)
+
+    def _terms_at(self, destination: str) -> _Terms:
+        return self._terms.get(destination, self._default)
+
     def _terms_of(self, one: Endpoint, section: str) -> _Terms:
         """One destination's terms: its own where it has some, else the provider's."""
-        secrets = self.secrets if one.secrets is None else one.secrets
+        secrets = _own(one.secrets, self.secrets)
+        lookup_url = _own(one.lookup_url, self.lookup_url)
         if not secrets:
             raise ConfigError(f"{section}.secret: there is none, so nothing would sign; set a whsec_... secret")
-        rate = self.rate_per_second if one.rate_per_second is None else one.rate_per_second
-        promises = self.deduplicates if one.deduplicates is None else one.deduplicates
-        window = self.key_window if one.key_window is None else one.key_window
-        return _Terms(tuple(secrets), rate, _capabilities(window if promises else None))
+        if lookup_url and lookup_url.count(DELIVERY) != 1:
+            raise ConfigError(f"{section}.lookup_url: {DELIVERY} must stand in it once, where the delivery's id goes")
+        window = _own(one.key_window, self.key_window) if _own(one.deduplicates, self.deduplicates) else None
+        settling = _own(one.settling, self.settling) if lookup_url else None
+        rate = _own(one.rate_per_second, self.rate_per_second)
+        return _Terms(tuple(secrets), rate, lookup_url, _capabilities(window, settling))
 
 
-def _capabilities(keyed_for: timedelta | None) -> Capabilities:
+def _own(own: T | None, default: T) -> T:
+    """What an endpoint says, else what its provider does."""
+    return default if own is None else own
+
+
+def _capabilities(keyed_for: timedelta | None, settling: timedelta | None) -> Capabilities:
     """A receiver's request id names a request, not the message: two of them prove no second message."""
-    return Capabilities(Channel.WEBHOOK, keyed_for=keyed_for, key_scope=("endpoint",), names_message=False)
+    return Capabilities(
+        Channel.WEBHOOK,
+        keyed_for=keyed_for,
+        key_scope=("endpoint",),
+        lookup_by_key=settling is not None,
+        settling=settling,
+        names_message=False,
+    )
 
 
 # --- freeze --------------------------------------------------------------------------------------

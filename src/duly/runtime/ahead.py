@@ -43,6 +43,11 @@ class ClaimAhead:
             self._next = asyncio.ensure_future(self._claim(limit))
         return batch
 
+    @property
+    def holds(self) -> bool:
+        """Whether rows are claimed, or being claimed, that nobody has taken yet."""
+        return self._next is not None and not (self._next.done() and _brought_nothing(self._next))
+
     async def close(self) -> Batch | None:
         """Claim no more; returns what was claimed ahead and is to be given back."""
         self._closed = True
@@ -51,3 +56,7 @@ class ClaimAhead:
         results = await asyncio.gather(self._next, return_exceptions=True)
         self._next = None
         return next((result for result in results if isinstance(result, Batch)), None)
+
+
+def _brought_nothing(claim: asyncio.Task[Batch | None]) -> bool:
+    return claim.cancelled() or claim.exception() is not None or claim.result() is None

@@ -12,11 +12,12 @@ import socket
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any, Final
 
 from duly.content import Template, TemplateSet
 from duly.core.limits import Limits
-from duly.core.model import OnDoubt
+from duly.core.model import HoldPolicy, OnDoubt
 from duly.errors import ConfigError, SchemaError
 from duly.ports import Provider, Store, Transport, Views
 from duly.runtime.clock import SystemClock, SystemDice
@@ -24,6 +25,10 @@ from duly.runtime.config import Config, Smtp, Webhook
 from duly.runtime.worker import Plant
 
 __all__ = ["ConfiguredPolicies", "channels", "open_plant", "open_store", "open_views", "templates", "worker_name"]
+
+#: Look-ups under way at once, for each provider of each worker.
+LOOKS_MAX: Final = 64
+LOOKS_PER_HOST_MAX: Final = 16
 
 #: Collections of the youngest generation cost most; a worker makes little garbage that is in cycles.
 GC_THRESHOLDS: Final = (50_000, 20, 50)
@@ -39,6 +44,11 @@ class ConfiguredPolicies:
         """The account's policy for the last rung: hold unless it chose otherwise."""
         chosen = self._config.accounts.get(account)
         return chosen.on_doubt if chosen else OnDoubt.HOLD
+
+    def hold(self, account: str) -> HoldPolicy:
+        """How long the account's holds last, and what follows."""
+        chosen = self._config.accounts.get(account)
+        return HoldPolicy(chosen.hold_alarm, chosen.hold_for, OnDoubt(chosen.hold_then)) if chosen else HoldPolicy()
 
 
 def worker_name() -> str:
@@ -90,6 +100,7 @@ async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIte
             namespace=await store.namespace(),
             providers=providers,
             transports={name: _transport(one, clock) for name, one in config.providers.items()},
+            lookers={name: _looker(one, clock) for name, one in config.providers.items() if isinstance(one, Webhook)},
             limits={name: Limits(attempts_max=one.max_attempts) for name, one in config.providers.items()},
             templates=compiled,
             policies=ConfiguredPolicies(config),
@@ -103,7 +114,7 @@ async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIte
         try:
             yield plant
         finally:
-            for transport in plant.transports.values():
+            for transport in (*plant.transports.values(), *plant.lookers.values()):
                 await transport.close()
 
 
@@ -145,6 +156,8 @@ def _webhook(name: str, one: Webhook, config: Config) -> Provider:
         rate_per_second=one.rate_per_second,
         deduplicates=one.deduplicates,
         key_window=one.key_window,
+        lookup_url=one.lookup_url or "",
+        settling=timedelta(seconds=one.settling_seconds),
         endpoints=_endpoints(config),
     )
 
@@ -160,6 +173,8 @@ def _endpoints(config: Config) -> Mapping[str, Any]:
             one.rate_per_second,
             one.deduplicates,
             one.key_window,
+            one.lookup_url,
+            None if one.settling_seconds is None else timedelta(seconds=one.settling_seconds),
         )
         for name, one in config.endpoints.items()
     }
@@ -194,6 +209,11 @@ def _http(one: Webhook, clock: SystemClock) -> Transport:
         per_host=one.concurrency_per_host,
         allow_private_networks=one.allow_private_networks,
     )
+
+
+def _looker(one: Webhook, clock: SystemClock) -> Transport:
+    """A transport for look-ups alone, so that they take no slot from a send."""
+    return _http(one.model_copy(update={"concurrency": LOOKS_MAX, "concurrency_per_host": LOOKS_PER_HOST_MAX}), clock)
 
 
 def _mail(one: Smtp, clock: SystemClock) -> Transport:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -61,6 +62,26 @@ class Telemetry:
     def unrecorded(self, requests: int) -> None:
         """The worker left while the database was away: these requests' outcomes will be found out after their lease."""
         self._log.error("left_unrecorded", requests=requests)
+
+    def guard_open(self, since: datetime, why: str) -> None:
+        """A restore guard is open: nothing is sent until an operator closes it."""
+        self._log.error("restore_guard_open", since=since.isoformat(), why=why)
+
+    def guard_closed(self) -> None:
+        """The guard that this worker had seen is closed: sending goes on."""
+        self._log.warning("restore_guard_closed")
+
+    def double_acceptance(self, deliveries: int) -> None:
+        """Providers named two messages for one delivery: `duly show` has both names."""
+        self._log.error("double_acceptance", deliveries=deliveries)
+
+    def holds_overdue(self, deliveries: int) -> None:
+        """So many holds have just reached their alarm: `duly holds list` shows them."""
+        self._log.error("hold_alarm", deliveries=deliveries)
+
+    def killed_workers(self, deliveries: int) -> None:
+        """So many deliveries were given up because workers died over them, each alone."""
+        self._log.error("killed_its_workers", deliveries=deliveries)
 
     def loop_failed(self, loop: str, error: BaseException) -> None:
         """A bug: a loop of the worker raised what it should not.

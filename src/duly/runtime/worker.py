@@ -1,9 +1,10 @@
 """The worker: the loops around the flows, and how they come to an end.
 
-For each provider one loop sends and one settles; beside them upkeep, reconcile and, in `duly up`, tick
-run at their own pace. Every loop survives a database that goes away. A stop drains: no more claims,
-what is claimed and not begun is given back, what is under way is finished and recorded, and only then
-does the worker leave.
+For each provider one loop sends, one settles and one renews the leases of slow requests; beside them
+heartbeat, upkeep, reconcile, the turns of suspects and, in `duly up`, tick run at their own pace. Every
+loop survives a database that goes away. A stop drains: no more claims, what is claimed and not begun is
+given back, what is under way is finished and recorded, and only then do the renewals end and the worker
+leaves.
 """
 
 from __future__ import annotations
@@ -13,19 +14,22 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Final
 
 from duly.core.limits import Limits
 from duly.errors import StoreError, StoreUnavailable
-from duly.flows.claim import Cursors, claim
+from duly.flows.claim import Cursors, claim, claim_alone
 from duly.flows.deliver import send_some, settle_some
-from duly.flows.reconcile import reconcile
+from duly.flows.reconcile import Desk, reconcile
+from duly.flows.renew import RENEW_SECONDS_MAX, renew_some
 from duly.flows.route import Lease, Route, give_back
 from duly.flows.tick import tick
 from duly.flows.upkeep import UPKEEP_BATCH_ROWS, keep_up
 from duly.ports import Batch, Clock, Dice, Policies, Provider, Store, Templates, Transport
 from duly.runtime.ahead import ClaimAhead
+from duly.runtime.alone import Turns
 from duly.runtime.outage import Outage, patient
 from duly.runtime.telemetry import Telemetry
 
@@ -46,6 +50,7 @@ TALLY_WORDS: Final = (
     "duplicates_suppressed",
 )
 LOOK_SECONDS: Final = 0.2
+HEARTBEAT_SECONDS: Final = 5.0
 IDLE_LOOK_SECONDS: Final = 0.05
 TICK_SECONDS: Final = 1.0
 WAIT_FOR_WORK_SECONDS: Final = 0.25
@@ -61,6 +66,7 @@ class Plant:
     namespace: str
     providers: Mapping[str, Provider]
     transports: Mapping[str, Transport]
+    lookers: Mapping[str, Transport]  # of providers that can be asked what they have accepted
     limits: Mapping[str, Limits]
     templates: Templates
     policies: Policies
@@ -83,6 +89,20 @@ class Worker:
         self._store = patient(plant.store, self._outage)
         self._routes = [self._route(provider) for provider in plant.providers.values()]
         self._stopping = asyncio.Event()
+        self._turns = Turns(plant.clock, self._holds_nothing, self._stopping.is_set)
+        self._seen: datetime | None = None  # the database's time at the last heartbeat
+        self._guarded = False
+        self._desk = Desk(
+            self._store,
+            plant.providers,
+            plant.lookers,
+            plant.limits,
+            plant.policies,
+            plant.clock,
+            plant.dice,
+            name,
+            plant.lease_seconds,
+        )
 
     def stop(self) -> None:
         """Ask for a drain. Returns at once."""
@@ -93,6 +113,7 @@ class Worker:
     async def run(self, *, idle_after: float | None = None) -> dict[str, int]:
         """Work until stopped or, with `idle_after`, until no step is due within so many seconds."""
         self._telemetry.started([route.provider.name for route in self._routes])
+        await self._outage.until_done(self._show_life)  # before anything else: it may find another database
         await self._outage.until_done(lambda: self._plant.store.probe_circuits(list(self._plant.providers)))
         ending, others = self._ending(), self._others(idle_after)
         await self._stopping.wait()
@@ -113,19 +134,21 @@ class Worker:
             self._loop(f"send {route.provider.name}", partial(send_some, route, WAIT_FOR_WORK_SECONDS))
             for route in self._routes
         ]
-        upkeep = self._loop("upkeep", self._keep_up, pause=LOOK_SECONDS)
-        return [*senders, upkeep, self._loop("reconcile", self._reconcile, pause=LOOK_SECONDS)]
+        return [
+            *senders,
+            self._loop("upkeep", self._keep_up, pause=LOOK_SECONDS),
+            self._loop("reconcile", self._reconcile, pause=LOOK_SECONDS),
+            self._loop("suspects", self._take_turn_alone),
+        ]
 
     def _others(self, idle_after: float | None) -> list[asyncio.Task[None]]:
         """Loops that are cut when all is recorded, whatever they are doing."""
         loops = [
-            self._loop(
-                f"settle {route.provider.name}",
-                partial(settle_some, route, WAIT_FOR_WORK_SECONDS),
-                outlives_stop=True,
-            )
+            self._loop(f"{name} {route.provider.name}", partial(step, route), outlives_stop=True)
             for route in self._routes
+            for name, step in (("settle", self._settle), ("renew", self._renew))
         ]
+        loops.append(self._loop("heartbeat", self._beat, outlives_stop=True))
         if self._ticks:
             loops.append(self._loop("tick", self._tick, pause=TICK_SECONDS))
         if idle_after is not None:
@@ -164,22 +187,55 @@ class Worker:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
 
+    async def _settle(self, route: Route) -> int:
+        before = self.tally["double_acceptance"]
+        settled = await settle_some(route, WAIT_FOR_WORK_SECONDS)
+        if doubled := self.tally["double_acceptance"] - before:
+            self._telemetry.double_acceptance(doubled)
+        return settled
+
+    async def _renew(self, route: Route) -> int:
+        await self._plant.clock.sleep(min(RENEW_SECONDS_MAX, route.lease_seconds / 8))
+        return await renew_some(route)
+
+    async def _show_life(self) -> None:
+        """Write a heartbeat; a guard that opens or closes is told once."""
+        beat = await self._store.heartbeat(self.name, self._seen)
+        self._seen = beat.now
+        if beat.guard is not None and not self._guarded:
+            self._telemetry.guard_open(beat.guard.since, beat.guard.why)
+        if beat.guard is None and self._guarded:
+            self._telemetry.guard_closed()
+        self._guarded = beat.guard is not None
+
+    async def _beat(self) -> int:
+        await self._plant.clock.sleep(HEARTBEAT_SECONDS)
+        await self._show_life()
+        return 0
+
     async def _keep_up(self) -> int:
         moved = await keep_up(self._store, self.name)
-        self.tally.update({word: moved[word] for word in ("uncertain", "expired")})
+        self.tally.update({word: moved[word] for word in ("uncertain", "expired", "dead")})
+        if moved["dead"]:
+            self._telemetry.killed_workers(moved["dead"])
         return max(moved.values())
 
     async def _reconcile(self) -> int:
-        moved = await reconcile(
-            self._store,
-            self._plant.providers,
-            self._plant.limits,
-            self._plant.policies,
-            self._plant.dice,
-            self.name,
-        )
+        moved = await reconcile(self._desk)
         self.tally.update({word: count for word, count in moved.items() if word in TALLY_WORDS})
+        if moved["hold_alarm"]:
+            self._telemetry.holds_overdue(moved["hold_alarm"])
         return sum(moved.values())
+
+    async def _take_turn_alone(self) -> int:
+        pause = await self._turns.run(lambda: self._plant.store.suspects(list(self._plant.providers)))
+        await self._pause(pause)
+        return 0
+
+    def _holds_nothing(self) -> bool:
+        return all(route.idle for route in self._routes) and not any(
+            isinstance(route.claims, ClaimAhead) and route.claims.holds for route in self._routes
+        )
 
     async def _tick(self) -> int:
         channels = {provider.channel: name for name, provider in self._plant.providers.items()}
@@ -224,8 +280,8 @@ class Worker:
             for route in self._routes:
                 await self._give_back_all(route)
         await self._wait_for_flights(longest)
-        for route in self._routes:
-            await route.transport.close()
+        for transport in (*self._plant.transports.values(), *self._plant.lookers.values()):
+            await transport.close()
         await self._wait_for_flights(DRAIN_MARGIN_SECONDS)
         if unrecorded := sum(len(route.flights) for route in self._routes):
             self._telemetry.unrecorded(unrecorded)
@@ -264,10 +320,18 @@ class Worker:
         """The next batch. An outage is waited for here: whoever takes what is claimed ahead would hear of it late."""
         plant = self._plant
         try:
+            if self._turns.closed:
+                return await self._claim_alone(provider)
             return await claim(plant.store, plant.clock, cursors, provider, limit, self.name, plant.lease_seconds)
         except StoreUnavailable as error:
             await self._outage.wait(error)
             return None
+
+    async def _claim_alone(self, provider: str) -> Batch | None:
+        if not self._turns.take(provider):
+            return None
+        plant = self._plant
+        return await claim_alone(plant.store, plant.clock, provider, self.name, plant.lease_seconds)
 
 
 async def _cancel(loops: Sequence[asyncio.Task[None]]) -> None:

@@ -1,7 +1,7 @@
 """The words of the views, once for both databases: what each document says, and in which order.
 
-A statement selects its columns in the order of the words here. Words that end in `at` or `until` are
-moments, shown as RFC 3339 in UTC, ending in Z. A local time carries no offset and stands beside its zone.
+A statement selects its columns in the order of the words here. Words that end in `at`, `until` or `since`
+are moments, shown as RFC 3339 in UTC, ending in Z. A local time carries no offset and stands beside its zone.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ from duly.core.explain import next_action
 __all__ = [
     "ATTEMPT",
     "BUDGET",
+    "COVERED",
     "DELIVERY",
     "EVENT",
+    "GUARD",
+    "HOLD",
     "LINE",
     "REMINDER",
     "WAITING",
     "delivery",
+    "guards",
     "instant",
     "is_moment",
     "reminder",
@@ -36,7 +40,13 @@ ATTEMPT: Final = (
     *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),
     *("retry_after", "response_excerpt", "worker", "detail"),
 )
-EVENT: Final = ("at", "kind", "from", "to", "actor", "reason")
+EVENT: Final = ("at", "kind", "from", "to", "actor", "reason", "evidence")
+HOLD: Final = (
+    *("id", "account", "reminder", "occurrence", "channel", "provider", "reason", "attempts", "held_since"),
+    *("age_seconds", "alarmed", "next_at", "deadline_at"),
+)
+GUARD: Final = ("number", "since", "opened_at", "opened_by", "why", "closed_at", "closed_by", "closing_why")
+COVERED: Final = ("provider", "state", "count", "oldest_due_at")
 WAITING: Final = ("count", "next_due_at")
 REMINDER: Final = ("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at")
 BUDGET: Final = ("provider", "endpoint", "tokens", "rate_per_second", "blocked_until", "reason", "circuit", "failures")
@@ -48,7 +58,7 @@ _NEXT_MOMENT: Final = frozenset({"waiting", "uncertain"})
 
 def is_moment(word: str) -> bool:
     """Whether the word names a moment."""
-    return word == "at" or word.endswith(("_at", "_until"))
+    return word in ("at", "since") or word.endswith(("_at", "_until", "_since"))
 
 
 def instant(when: datetime) -> str:
@@ -81,6 +91,12 @@ def reminder(
     """A reminder with its deliveries and its own events, from its columns (REMINDER), its deliveries' (LINE), EVENT."""
     local = _local(next_due_at, columns["zone"])
     return {**columns, "next_local": local, "deliveries": list(lines), "events": list(events)}
+
+
+def guards(all_: Sequence[Mapping[str, Any]], covered: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The restore guards, newest first (GUARD), and what is in doubt of them (COVERED)."""
+    opened = next((guard for guard in all_ if guard["closed_at"] is None), None)
+    return {"open": opened, "guards": list(all_), "covered": list(covered)}
 
 
 def _local(when: datetime | None, zone: str | None) -> str | None:

@@ -20,6 +20,7 @@ from duly.core.model import (
     FailureClass,
     Frozen,
     Lane,
+    Looked,
     NewContact,
     NewReminder,
     Outcome,
@@ -29,7 +30,7 @@ from duly.core.model import (
 )
 from duly.core.states import FINAL, State
 
-__all__ = ["NAMESPACE", "PROVIDERS", "contact", "decision", "frozen", "new_reminder", "settlement", "start"]
+__all__ = ["NAMESPACE", "PROVIDERS", "contact", "decision", "frozen", "looked", "new_reminder", "settlement", "start"]
 
 NAMESPACE: Final = "a-namespace-for-tests"
 #: The provider of each channel, as a configuration would name them.
@@ -187,3 +188,8 @@ def settlement(
 def decision(row: Leased, origin: State, state: State, reason: str = "operator", **more: Any) -> Decision:
     """A decision about a row under the fence that the row has."""
     return Decision(row.id, row.fence, origin, state, reason, **more)
+
+
+def looked(row: Leased, next_at: datetime, **more: Any) -> Looked:
+    """A look at a row under the fence that it has. It counts nothing, unless `more` says so."""
+    return Looked(row.id, row.fence, next_at, **{"misses": 0, "missed": False, **more})

@@ -5,8 +5,9 @@
     ...
     assert len(transport.to("https://a.example/in")) == 2
 
-Whatever is not planned is accepted. Time is the clock's: over a `SimulatedClock` nothing here waits, over a
-real one it waits like any transport. Slots are counted, and one that is freed twice is a bug that raises.
+Whatever is not planned is accepted, and a look-up (a GET, planned by its own URL) finds nothing. Time is the
+clock's: over a `SimulatedClock` nothing here waits, over a real one it waits like any transport. Slots are counted,
+and one that is freed twice is a bug that raises.
 The planned answers speak HTTP; a test of mail plans `Answer`s with the reply codes of SMTP.
 """
 
@@ -19,11 +20,14 @@ from urllib.parse import urlsplit
 
 from duly.ports import Answer, Clock, Completion, HttpRequest, Mail, Request, Sent
 
-__all__ = ["ACCEPT", "NOT_SENT", "REFUSE", "REJECT", "SILENT", "UNKNOWN", "FakeTransport"]
+__all__ = ["ACCEPT", "FOUND", "MISS", "NOT_SENT", "REFUSE", "REJECT", "SILENT", "UNKNOWN", "FakeTransport"]
 
 ACCEPT: Final = Answer(status=200)
 REJECT: Final = Answer(status=410)
 REFUSE: Final = Answer(status=429)
+#: What a look-up may meet: it is there, it is not there.
+FOUND: Final = Answer(status=200, body=b'{"id": "r-found"}')
+MISS: Final = Answer(status=404)
 NOT_SENT: Final = Answer(error="connect", sent=Sent.NOTHING)
 UNKNOWN: Final = Answer(error="timeout", sent=Sent.SOME)
 #: No answer until the transport is closed, and then this one.
@@ -124,11 +128,12 @@ class FakeTransport:
         if reading >= request.start_before:
             return Completion(request.token, TOO_LATE, reading)
         self.left.append(request)
-        answer = self._planned(_destination(request.content))
+        answer = self._planned(request.content)
         return Completion(request.token, answer, NEVER if answer is SILENT else reading + self._seconds)
 
-    def _planned(self, destination: str) -> Answer:
-        answers = self._plans.get(destination) or (ACCEPT,)
+    def _planned(self, content: HttpRequest | Mail) -> Answer:
+        destination = _destination(content)
+        answers = self._plans.get(destination) or (_unplanned(content),)
         number = self._seen[destination]
         self._seen[destination] += 1
         return answers[min(number, len(answers) - 1)]
@@ -145,6 +150,10 @@ class FakeTransport:
 
 def _destination(content: HttpRequest | Mail) -> str:
     return content.url if isinstance(content, HttpRequest) else content.recipient
+
+
+def _unplanned(content: HttpRequest | Mail) -> Answer:
+    return MISS if isinstance(content, HttpRequest) and content.method == "GET" else ACCEPT
 
 
 def _host(destination: str) -> str:

@@ -1,4 +1,4 @@
-"""Sends HTTP requests over libcurl. Implements `ports.Transport` for `ports.HttpRequest`.
+"""Sends HTTP requests over libcurl. Implements `ports.Transport` for `ports.HttpRequest`: POSTs, and GETs that look up.
 
 A request is looked at, put on a pooled handle, asked whether it may still start, and put in the air; all that
 is in the air moves in turns (see `http_turns`). What lands becomes an Answer by its evidence (see

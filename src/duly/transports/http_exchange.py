@@ -7,6 +7,7 @@ it, bytes may have left, and every failure without a status line is unknown.
 The same callback keeps the promise of one request per attempt. libcurl repeats a request by itself when a
 reused connection dies before an answer, also one without a body. A second call of the callback is that
 repeat, and is refused. The body has a guard of its own: it is read once by a callback, and cannot be rewound.
+A GET has no body, so nothing is read for it; the rule of one request is the same.
 
 Handles are pooled. What never changes is set once; a request sets its URL, its headers and its length.
 
@@ -41,6 +42,7 @@ TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 FRAMING: Final = frozenset(
     {"connection", "content-length", "expect", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 )
+METHODS: Final = {"GET": pycurl.HTTPGET, "POST": pycurl.POST}
 FIRST_FINAL_STATUS: Final = 200  # 1xx are not answers (RFC 9110, 15.2)
 
 _TLS_CODES: Final = frozenset(
@@ -101,6 +103,7 @@ class Exchange:
         "_header_bytes",
         "_host",
         "_lines",
+        "_method",
         "_opened",
         "_reading",
         "_restless",
@@ -132,22 +135,25 @@ class Exchange:
         self.curl = pycurl.Curl()
         self._set_constants(settings)
         self._set_callbacks()
+        self._method: str | None = None  # what the handle is set to send
         self._fresh = False
         self._reset(0, "", b"", 0.0)
 
     def load(self, request: Request, content: HttpRequest, host: str, *, fresh: bool) -> None:
         """Put a request on the handle; `fresh` asks for a new connection.
 
-        Raises Unsendable for a URL or headers that could not be sent as they are.
+        Raises Unsendable for a URL, headers or a method that could not be sent as they are.
         """
         self._reset(request.token, host, content.body, request.start_before)
+        self._choose(content)
         curl = self.curl
         try:
             curl.setopt(pycurl.URL, content.url)
             curl.setopt(pycurl.HTTPHEADER, _header_lines(content.headers))
         except (UnicodeError, pycurl.error) as error:
             raise Unsendable("the URL or a header holds characters that cannot be sent") from error
-        curl.setopt(pycurl.POSTFIELDSIZE_LARGE, len(content.body))
+        if content.method == "POST":
+            curl.setopt(pycurl.POSTFIELDSIZE_LARGE, len(content.body))
         if fresh is not self._fresh:
             curl.setopt(pycurl.FRESH_CONNECT, fresh)
             self._fresh = fresh
@@ -166,6 +172,17 @@ class Exchange:
         """Give the handle back to libcurl."""
         self.curl.close()
 
+    def _choose(self, content: HttpRequest) -> None:
+        """Let the handle send this method; most often it is that of the request before."""
+        if content.method == "GET" and content.body:
+            raise Unsendable("a GET carries no body")
+        if content.method == self._method:
+            return
+        if content.method not in METHODS:
+            raise Unsendable("the method is neither GET nor POST")
+        self.curl.setopt(METHODS[content.method], 1)
+        self._method = content.method
+
     def _reset(self, token: int, host: str, body: bytes, start_before: float) -> None:
         self.token = token
         self._start_before = start_before
@@ -181,7 +198,6 @@ class Exchange:
 
     def _set_constants(self, settings: Settings) -> None:
         curl = self.curl
-        curl.setopt(pycurl.POST, 1)
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
         curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)

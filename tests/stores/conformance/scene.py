@@ -113,9 +113,10 @@ class Scene:
         after: int = 0,
         worker: str = "w1",
         lease_seconds: float = LEASE_SECONDS,
+        suspicion: int = 0,
     ) -> Claim:
         """Lease ready rows."""
-        order = ClaimOrder(provider, lane, limit, after, worker, lease_seconds)
+        order = ClaimOrder(provider, lane, limit, after, worker, lease_seconds, suspicion)
         claimed: Claim = await self.store.claim(order)
         return claimed
 
@@ -125,8 +126,11 @@ class Scene:
         return await self.claim_one(worker=worker)
 
     async def claim_one(self, **how: Any) -> Claimed:
-        """The only ready row, claimed."""
+        """The only ready row, claimed, also if it is a suspect."""
         claimed = await self.claim(**how)
+        for provider, suspicion in await self.store.suspects([how.get("provider", HOOKS)]):
+            suspects = await self.claim(**{**how, "provider": provider, "suspicion": suspicion})
+            claimed.rows.extend(suspects.rows)
         assert len(claimed.rows) == 1, f"{len(claimed.rows)} rows were ready"
         return claimed.rows[0]
 
@@ -180,7 +184,9 @@ class Scene:
         return doubtful
 
     async def decide(self, row: Claimed | Doubtful, origin: State, state: State, **more: Any) -> bool:
-        """Decide about one row; whether it moved."""
+        """Decide about one row; whether it moved. A hold without a moment has its alarm in four hours."""
+        if state is State.HELD:
+            more.setdefault("next_at", await self.now() + timedelta(hours=4))
         moved: frozenset[bytes] = await self.store.decide("somebody", [decision(row, origin, state, **more)])
         assert moved <= {row.id}
         return row.id in moved

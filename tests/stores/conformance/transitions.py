@@ -19,9 +19,6 @@ S = State
 
 #: Arrows that no call of the store walks, and why.
 NOT_WALKED: Final[dict[tuple[State | None, State], str]] = {
-    (None, S.UNCERTAIN): "written by the guard of a restored backup",
-    (S.REJECTED, S.READY): "redrive has a call of its own",
-    (S.DEAD, S.READY): "redrive has a call of its own",
     (S.SKIPPED, S.SENT): "nothing was sent that could be accepted",
 }
 ENDS_BY_DECISION: Final = (S.EXPIRED, S.SUPPRESSED, S.CANCELLED, S.FOLDED, S.SHADOWED, S.REJECTED, S.DEAD)

@@ -27,7 +27,7 @@ ATTEMPT = [
     *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),
     *("retry_after", "response_excerpt", "worker", "detail"),
 ]
-EVENT = ["at", "kind", "from", "to", "actor", "reason"]
+EVENT = ["at", "kind", "from", "to", "actor", "reason", "evidence"]
 REMINDER = [
     *("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at", "next_local", "deliveries"),
     "events",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duly.cli.surface import Surface, command, operator
+from duly.cli.surface import WHY_CHARACTERS_MAX, AccountOption, Identity, Surface, command, operator
 
 if TYPE_CHECKING:
     from duly.ports import Cancelled
@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-WHY_CHARACTERS_MAX: Final = 500
-
-Identity = Annotated[str, typer.Argument(metavar="ID", help="Our id, or your idempotency key with --account.")]
-Account = Annotated[str | None, typer.Option("--account", help="The account.")]
 Why = Annotated[str, typer.Option("--why", help="The reason, for the record.")]
 
 
@@ -26,7 +22,7 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
 
     @command(app)
-    def cancel(surface: Surface, identity: Identity, account: Account = None, why: Why = "cancelled") -> None:
+    def cancel(surface: Surface, identity: Identity, account: AccountOption = None, why: Why = "cancelled") -> None:
         """Cancel a reminder with its open deliveries, or one delivery."""
         done = asyncio.run(_cancel(surface.config(), identity, account, why))
         surface.result(done._asdict(), _text(done))

@@ -1,4 +1,7 @@
-"""`duly doctor`: the installation looked over, from the configuration to the ledger's invariants."""
+"""`duly doctor`: the installation looked over, from the configuration to the ledger's invariants.
+
+A broken invariant is damage or a bug. A finding is neither, and still wants somebody: it says what to do.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+#: finding of the ledger -> what to do about it.
+ADVICE = {
+    "guard_open": "nothing is sent until `duly restore close`; `duly restore plan` tells what is covered",
+    "hold_past_its_alarm": "look at `duly holds list`, and decide with `duly holds decide`",
+    "lease_not_taken_back": "no worker runs that would take them back: start `duly work`",
+    "provider_not_configured": "they wait until their deadline; configure their provider again, or cancel them",
+}
+BROKEN = "damage or a bug: stop the workers, keep a copy of the database, and report it"
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -24,8 +36,7 @@ def register(app: typer.Typer) -> None:
         """Check configuration, schema and the ledger's invariants. Exit 1 if something is wrong."""
         checks = asyncio.run(_checks(surface.config()))
         wrong = [check for check in checks if check["found"]]
-        rows = [("wrong" if check["found"] else "ok", check["check"], check["found"] or "") for check in checks]
-        surface.result({"ok": not wrong, "checks": checks}, output.columns(("", "check", "rows"), rows))
+        surface.result({"ok": not wrong, "checks": checks}, _text(checks))
         if wrong:
             raise typer.Exit(1)
 
@@ -37,10 +48,28 @@ async def _checks(config: Config) -> list[dict[str, Any]]:
 
     problems = await migrate.verify(config.database.reveal())
     async with open_plant(config, freeze_garbage=False) as plant:
-        invariants = await plant.store.views().invariants()
+        views = plant.store.views()
+        invariants = await views.invariants()
+        findings = await views.findings(list(plant.providers))
     return [
-        {"check": "configuration, secrets and templates", "found": 0},
-        *({"check": f"schema: {problem}", "found": 1} for problem in problems),
-        *([] if problems else [{"check": "schema", "found": 0}]),
-        *({"check": f"ledger: {check.replace('_', ' ')}", "found": found} for check, found in invariants),
+        _check("configuration, secrets and templates", 0),
+        *(_check(f"schema: {problem}", 1, "run `duly migrate verify`") for problem in problems),
+        *([] if problems else [_check("schema", 0)]),
+        *(_check(f"ledger: {_words(name)}", found, BROKEN) for name, found in invariants),
+        *(_check(f"work: {_words(name)}", found, ADVICE[name]) for name, found in findings),
     ]
+
+
+def _check(check: str, found: int, advice: str | None = None) -> dict[str, Any]:
+    return {"check": check, "found": found, "advice": advice if found else None}
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _text(checks: list[dict[str, Any]]) -> str:
+    """What is wrong stands last, with what to do: there it is read."""
+    rows = [("wrong" if check["found"] else "ok", check["check"], check["found"] or "") for check in checks]
+    wrong = [f"{check['check']}: {check['advice']}" for check in checks if check["found"]]
+    return "\n\n".join([output.columns(("", "check", "rows"), rows), *(["\n".join(wrong)] if wrong else [])])

@@ -58,6 +58,7 @@ timeout_seconds = 10
 # [endpoints.acme]                      # what differs for one receiver
 # url = "https://hooks.acme.example/in"
 # secret = ["env:ACME_NEW", "env:ACME_OLD"]   # both sign while they rotate
+# lookup_url = "https://hooks.acme.example/deliveries/{{delivery}}"   # only if it says there what it accepted
 
 [providers.mail]
 kind = "smtp"

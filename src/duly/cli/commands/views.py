@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from duly.cli import output
-from duly.cli.surface import Surface, command
+from duly.cli.surface import AccountOption, Identity, LimitOption, Surface, command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,14 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-LIST_ROWS_MAX = 10_000_000
 DELIVERIES_TOLD_MAX = 10
 
-Identity = Annotated[str, typer.Argument(metavar="ID", help="Our id, or your idempotency key with --account.")]
-Account = Annotated[str | None, typer.Option("--account", help="The account.")]
 Status = Annotated[str | None, typer.Option("--status", help="One state, such as waiting or sent.")]
 ChannelName = Annotated[str | None, typer.Option("--channel", help="email, sms or webhook.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=LIST_ROWS_MAX, help="How many rows at most.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -35,9 +31,9 @@ def register(app: typer.Typer) -> None:
     def list_(
         surface: Surface,
         status: Status = None,
-        account: Account = None,
+        account: AccountOption = None,
         channel: ChannelName = None,
-        limit: Limit = 100,
+        limit: LimitOption = 100,
     ) -> None:
         """List deliveries, newest first."""
         from duly.ports import Filters
@@ -54,13 +50,13 @@ def register(app: typer.Typer) -> None:
         surface.result(found, _status_text(found))
 
     @command(app)
-    def show(surface: Surface, identity: Identity, account: Account = None) -> None:
+    def show(surface: Surface, identity: Identity, account: AccountOption = None) -> None:
         """Show a reminder or a delivery with its timeline."""
         _, shown = asyncio.run(_shown(surface.config(), identity, account))
-        surface.result(shown, _show_text(shown))
+        surface.result(shown, output.fields(shown))
 
     @command(app)
-    def explain(surface: Surface, identity: Identity, account: Account = None) -> None:
+    def explain(surface: Surface, identity: Identity, account: AccountOption = None) -> None:
         """Say in one paragraph why it was, was not, or is not yet sent."""
         from duly.core.explain import explain_delivery, explain_reminder
 
@@ -143,32 +139,11 @@ DOOR = ("provider", "endpoint", "reason", "blocked_until", "failures")
 
 def _status_text(found: Mapping[str, Any]) -> str:
     """States, what is yet to come, and every open circuit."""
-    rows = [(state, one["count"], _age(one["oldest_age_seconds"])) for state, one in found["states"].items()]
+    rows = [(state, one["count"], output.age(one["oldest_age_seconds"])) for state, one in found["states"].items()]
     parts = [output.columns(("state", "count", "oldest"), rows) if rows else "no deliveries yet"]
     coming = found["reminders"]
     if coming["count"]:
         parts.append(f"{coming['count']} reminders not yet ticked, the next due at {coming['next_due_at']}")
     if circuits := [[budget[name] for name in DOOR] for budget in found["budgets"] if budget["circuit"]]:
         parts.append(f"open circuits\n{output.columns(DOOR, circuits)}")
-    return "\n\n".join(parts)
-
-
-def _age(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} s"
-
-
-def _show_text(shown: Mapping[str, Any]) -> str:
-    """Plain fields first, then each list of the timeline as a table."""
-    fields = [(name, value) for name, value in shown.items() if not isinstance(value, list | dict)]
-    width = max(len(name) for name, _ in fields)
-    parts = ["\n".join(f"{name.ljust(width)}  {output.plain(value)}".rstrip() for name, value in fields)]
-    for name, rows in shown.items():
-        if isinstance(rows, list) and rows:
-            titles = [title for title in rows[0] if any(row[title] is not None for row in rows)]
-            parts.append(f"{name}\n{output.columns(titles, [[row[title] for title in titles] for row in rows])}")
     return "\n\n".join(parts)

@@ -20,6 +20,7 @@ def conflicts(config: Config) -> Iterator[tuple[Key, str]]:
     yield from _lease_too_short(config)
     yield from _channel_served_twice(config)
     yield from _endpoint_named_twice(config)
+    yield from _alarm_after_the_end(config)
 
 
 def _lease_too_short(config: Config) -> Iterator[tuple[Key, str]]:
@@ -50,6 +51,13 @@ def _endpoint_named_twice(config: Config) -> Iterator[tuple[Key, str]]:
         earlier = first.setdefault(endpoint.url, name)
         if earlier != name:
             yield ("endpoints", name, "url"), f"the same URL as endpoints.{earlier}; an endpoint has one table"
+
+
+def _alarm_after_the_end(config: Config) -> Iterator[tuple[Key, str]]:
+    for name, account in config.accounts.items():
+        if account.hold_alarm >= account.hold_for:
+            rule = "the alarm must be raised before the hold ends"
+            yield ("accounts", name, "hold_alarm"), f"not shorter than hold_for of this account; {rule}"
 
 
 def warnings(config: Config, secrets: Iterable[Secret], name: str) -> Iterator[str]:

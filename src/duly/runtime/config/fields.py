@@ -25,6 +25,7 @@ __all__ = [
     "DatabaseField",
     "Duration",
     "EndpointUrl",
+    "LookupUrl",
     "Name",
     "Number",
     "Queue",
@@ -43,6 +44,8 @@ __all__ = [
 URL_CHARACTERS_MAX: Final = 2_048
 NAME_CHARACTERS_MAX: Final = 100
 SECRETS_MAX: Final = 8  # that sign one request while they rotate
+DELIVERY: Final = "{delivery}"  # the place of a delivery's id in a look-up's URL
+STAND_IN: Final = "a" * 26  # an id, as far as a URL can tell
 SWITCHES: Final = {
     "true": True,
     "1": True,
@@ -194,6 +197,19 @@ def _endpoint_url(text: str) -> str:
     return str(_as_value_error(normal_url, text))
 
 
+def _lookup_url(text: str) -> str:
+    """In its normal form, by the rules of any other URL; empty: nobody can be asked."""
+    if not text:
+        return text
+    before, *after = text.split(DELIVERY)
+    if len(after) != 1:
+        raise ValueError(f"{DELIVERY} must stand in it once, where the delivery's id goes")
+    whole = _endpoint_url(before + STAND_IN + after[0])
+    if not re.match(r"[^/]*//[^/?]*[/?]", before):
+        raise ValueError(f"{DELIVERY} must stand in the path or the query, not in the host")
+    return whole.removesuffix(STAND_IN + after[0]) + DELIVERY + after[0]
+
+
 def _sender(text: str) -> str:
     if not text.isprintable() or not SENDER.fullmatch(text):
         raise ValueError('not a sender; write "reminders@example.com" or "Name <reminders@example.com>"')
@@ -203,4 +219,5 @@ def _sender(text: str) -> str:
 DatabaseField = Annotated[InstanceOf[Database], BeforeValidator(_database), PlainSerializer(str, return_type=str)]
 SmtpUrl = Annotated[str, Field(max_length=URL_CHARACTERS_MAX), AfterValidator(_smtp_url)]
 EndpointUrl = Annotated[str, AfterValidator(_endpoint_url)]  # in its normal form
+LookupUrl = Annotated[str, AfterValidator(_lookup_url)]  # as that, with `{delivery}` once, or empty
 Sender = Annotated[str, Field(max_length=320), AfterValidator(_sender)]

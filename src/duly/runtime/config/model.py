@@ -20,6 +20,7 @@ from duly.runtime.config.fields import (
     DatabaseField,
     Duration,
     EndpointUrl,
+    LookupUrl,
     Name,
     Number,
     Queue,
@@ -40,6 +41,7 @@ __all__ = ["KINDS", "Account", "Config", "Endpoint", "Provider", "Smtp", "Templa
 TABLES_MAX: Final = 10_000  # endpoints, accounts, templates: each
 PROVIDERS_MAX: Final = 100
 TEMPLATE_CHARACTERS_MAX: Final = 1_000_000
+SETTLING_SECONDS_MAX: Final = 86_400  # a miss that has to wait longer answers nobody
 
 
 class Table(BaseModel):
@@ -66,6 +68,8 @@ class Webhook(_Provider):
     secrets: SecretsField = Field(alias="secret")  # all of them sign
     deduplicates: Switch = False
     key_window: Duration = timedelta(days=1)
+    lookup_url: LookupUrl | None = None  # None, or empty: the receivers cannot be asked
+    settling_seconds: Number = Field(60.0, gt=0, le=SETTLING_SECONDS_MAX)
     allow_private_networks: Switch = False
     concurrency: Whole = Field(1_024, ge=1, le=10_000)  # requests in the air, for each worker
     concurrency_per_host: Whole = Field(1_024, ge=1, le=10_000)
@@ -110,6 +114,8 @@ class Endpoint(Table):
     secrets: SecretsField | None = Field(None, alias="secret")
     deduplicates: Switch | None = None
     key_window: Duration | None = None
+    lookup_url: LookupUrl | None = None  # empty: this one cannot be asked, whatever its provider says
+    settling_seconds: Number | None = Field(None, gt=0, le=SETTLING_SECONDS_MAX)
     rate_per_second: Number | None = Field(None, gt=0, le=1_000_000)
 
 
@@ -118,6 +124,9 @@ class Account(Table):
 
     zone: Zone | None = None
     on_doubt: OnDoubt = Field(OnDoubt.HOLD, strict=False)
+    hold_alarm: Duration = timedelta(hours=4)  # after which a hold is a finding of `duly doctor`
+    hold_for: Duration = timedelta(days=7)  # after which it ends without an operator
+    hold_then: Literal["close", "resend"] = "close"
 
 
 class Template(Table):

@@ -21,7 +21,7 @@ from duly.stores.postgres import rows as stored
 from duly.stores.postgres.arrays import Packed, bools, byteas, floats, ints, texts, times, uuids
 from duly.stores.postgres.connect import Connections, Transaction
 
-__all__ = ["abandon", "add_budgets", "begin", "claim", "claim_values"]
+__all__ = ["abandon", "add_budgets", "begin", "claim", "claim_values", "renew"]
 
 
 # --- claim ---------------------------------------------------------------------------------------
@@ -30,7 +30,7 @@ __all__ = ["abandon", "add_budgets", "begin", "claim", "claim_values"]
 async def claim(connections: Connections, order: ClaimOrder) -> Claim:
     """See Store.claim. If nothing is ready behind the cursor, it starts over at once."""
     claimed = await _claim(connections, order)
-    if not claimed.rows and order.after_account:
+    if not claimed.rows and order.after_account and not order.suspicion:
         return await _claim(connections, order._replace(after_account=0))
     return claimed
 
@@ -43,7 +43,7 @@ async def _claim(connections: Connections, order: ClaimOrder) -> Claim:
     rows = [stored.claimed(row, order.lane, until, now) for row in found]
     rows.sort(key=lambda row: row.due_at)
     accounts = max((row.account_id for row in rows), default=0)
-    return Claim(now, rows, 0 if _all_had_their_turn(found) else accounts)
+    return Claim(now, rows, 0 if order.suspicion or _all_had_their_turn(found) else accounts)
 
 
 def claim_values(order: ClaimOrder) -> tuple[Any, ...]:
@@ -51,7 +51,7 @@ def claim_values(order: ClaimOrder) -> tuple[Any, ...]:
     lone_endpoint = NO_ENDPOINT.hex()
     return (
         *(order.provider, order.lane, order.limit, order.after_account, order.worker),
-        *(order.lease_seconds, lone_endpoint),
+        *(order.lease_seconds, lone_endpoint, order.suspicion),
     )
 
 
@@ -208,6 +208,19 @@ async def _put_off(
     )
     moved = {identity for (identity,) in found}
     return {row.id: (until, reason) for row, until, reason in late if row.id in moved}
+
+
+async def renew(
+    connections: Connections, worker: str, rows: Sequence[tuple[bytes, int]], lease_seconds: float
+) -> frozenset[bytes]:
+    """See Store.renew."""
+    if not rows:
+        return frozenset()
+    ordered = sorted(rows)
+    fences = ints(fence for _, fence in ordered)
+    async with connections.transaction() as tx:
+        cursor = await tx.send("renew", uuids([identity for identity, _ in ordered]), fences, worker, lease_seconds)
+    return frozenset([identity for (identity,) in await cursor.fetchall()])
 
 
 async def abandon(connections: Connections, worker: str, rows: Sequence[tuple[bytes, int]]) -> None:

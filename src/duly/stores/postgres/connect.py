@@ -212,20 +212,22 @@ class Connections:
         self._idle: list[tuple[int, Connection]] = []  # with the losses when it was made
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Transaction]:
+    async def transaction(self, seconds: float | None = None) -> AsyncIterator[Transaction]:
         """Lend a transaction: committed at the end, or rolled back with its connection closed.
 
-        Raises StoreUnavailable where the server did not answer in time: the commit may have happened.
+        A statement may take `seconds`, where that is more than usual. Raises StoreUnavailable where the server did
+        not answer in time: the commit may have happened.
         """
+        allowed = seconds or self.target.statement_timeout_seconds
         async with self._room:
             made, connection = await self._take()
             pipeline = connection.pipeline()
             try:
                 with mapped(self.target.place, self.target.password):
-                    async with asyncio.timeout(self.target.statement_timeout_seconds + GRACE_SECONDS):
+                    async with asyncio.timeout(allowed + GRACE_SECONDS):
                         await pipeline.__aenter__()
                         transaction = Transaction(connection, self._statements)
-                        await transaction.open(self.target.statement_timeout_seconds)
+                        await transaction.open(allowed)
                         yield transaction
                         await connection.execute("commit")
                         await pipeline.__aexit__(None, None, None)

@@ -18,6 +18,7 @@ from duly.core.model import (
     Outcome,
     Revisions,
 )
+from duly.core.states import State
 
 __all__ = ["claimed", "doubtful", "due"]
 
@@ -35,17 +36,17 @@ def due(row: tuple[Any, ...]) -> Due:
 
 
 def claimed(row: tuple[Any, ...], lane: str, lease_until: datetime, now: datetime) -> Claimed:
-    """A row of the statement `claim`. What all rows of one claim share is not fetched for each."""
+    """A row of the statement `claim`. What all rows of one claim share is not fetched for each row."""
     (
         identity, account_id, account, fence, attempts, spared, doubt, closed, granted, first_unknown_at,
-        reminder, key, status, occurrence, due_at, deadline_at, endpoint, channel, address,
+        reminder, key, status, occurrence, own_lane, due_at, deadline_at, endpoint, channel, address,
         ref, name, zone, locale, template, data, *revisions, paused, suppressed,
         blocked_until, block_reason, circuit, number, destination, body, frozen_template, template_version,
         reminder_revision, recipient_revision, contact_revision, _, _,
     ) = row  # fmt: skip
     return Claimed(
         identity, account_id, account, fence, attempts, spared, doubt, closed, granted, first_unknown_at,
-        reminder, key, status, occurrence, _LANES[lane], due_at, deadline_at, lease_until, endpoint,
+        reminder, key, status, occurrence, _LANES[own_lane or lane], due_at, deadline_at, lease_until, endpoint,
         _CHANNELS[channel], address, ref, name, zone, locale, template, data, Revisions._make(revisions),
         paused, suppressed,
         None if circuit is None else Block(blocked_until or now, block_reason or "", circuit),
@@ -59,13 +60,21 @@ def claimed(row: tuple[Any, ...], lane: str, lease_until: datetime, now: datetim
 def doubtful(row: tuple[Any, ...]) -> Doubtful:
     """A row of the statement `doubtful`."""
     (
-        identity, fence, account, provider, address, attempts, spared, unknown, outcome, failure,
-        first_unknown_at, deadline_at, closed, frozen, reason,
+        identity, fence, state, since, account, provider, address, attempts, spared, unknown, last_unknown,
+        last_unknown_at, request_id, outcome, failure, first_unknown_at, misses, missed_at, due_at, deadline_at,
+        closed, restored, alarmed, refused, reason,
+        number, destination, body, template, template_version,
+        reminder_revision, recipient_revision, contact_revision,
     ) = row  # fmt: skip
     return Doubtful(
-        identity, fence, account, provider, address, attempts, spared, unknown,
-        Outcome(outcome) if outcome else None, _failure(failure),
-        first_unknown_at, deadline_at, closed, frozen, reason or "",
+        identity, fence, State(state), since, account, provider, address, attempts, spared, unknown, last_unknown,
+        last_unknown_at, request_id, Outcome(outcome) if outcome else None, _failure(failure), first_unknown_at,
+        misses, missed_at, due_at, deadline_at, closed, restored, alarmed, refused,
+        None if number is None else Frozen(
+            destination, body, template, template_version, number,
+            reminder_revision, recipient_revision, contact_revision, payload_hash(body),
+        ),
+        reason or "",
     )  # fmt: skip
 
 

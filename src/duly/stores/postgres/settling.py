@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from duly.core.budget import BEHIND_CIRCUIT, CIRCUIT_SECONDS_MAX
-from duly.core.model import Decision, Settlement, Signal, SignalKind
+from duly.core.model import Decision, Outcome, Settlement, Signal, SignalKind
 from duly.core.states import IllegalTransition, State, check
 from duly.core.text import recordable
 from duly.ports import Settled
@@ -51,7 +51,8 @@ async def settle(
 
 def _added(parts: Sequence[Settled]) -> Settled:
     moved = frozenset[bytes]().union(*(part.moved for part in parts))
-    return Settled(moved, sum(part.stale for part in parts), sum(part.corrected for part in parts))
+    stale, corrected = sum(part.stale for part in parts), sum(part.corrected for part in parts)
+    return Settled(moved, stale, corrected, sum(part.doubled for part in parts))
 
 
 async def _settle(tx: Transaction, rows: Sequence[Settlement]) -> Settled:
@@ -60,8 +61,27 @@ async def _settle(tx: Transaction, rows: Sequence[Settlement]) -> Settled:
     settled = {*(moved or ()), *(ended or ())}
     if overtaken:
         await tx.send("recount", uuids(sorted(overtaken)))
-    settled |= await _standing(tx, [row for row in rows if row.id not in settled])
-    return Settled(frozenset(settled), stale, corrected)
+    if corrected:
+        await tx.send("end_requeued", uuids(sorted(corrected)))
+    others = [row for row in rows if row.id not in settled]
+    doubled = await _note_doubled(tx, [row for row in others if _names_another(row)])
+    settled |= await _standing(tx, others)
+    return Settled(frozenset(settled), stale, len(corrected or ()), doubled)
+
+
+def _names_another(row: Settlement) -> bool:
+    """Whether this acceptance, which ended nothing, may be a second one of the same delivery."""
+    return row.named and row.result.outcome is Outcome.ACCEPTED and row.result.request_id is not None
+
+
+async def _note_doubled(tx: Transaction, rows: Sequence[Settlement]) -> int:
+    """Note acceptances under another request id than the one on record; returns how many are new."""
+    if not rows:
+        return 0
+    ids = uuids([row.id for row in rows])
+    await tx.send("lock_sent", ids)
+    request_ids = texts(row.result.request_id for row in rows)
+    return len(await tx.rows("note_doubled", ids, ints(row.number for row in rows), request_ids))
 
 
 async def _standing(tx: Transaction, rows: Sequence[Settlement]) -> set[bytes]:
@@ -193,9 +213,12 @@ def _decision_columns(rows: Sequence[Decision]) -> list[Packed]:
         bools(row.closed for row in rows),
         bools(row.granted for row in rows),
         bools(row.certain for row in rows),
+        bools(row.covered for row in rows),
+        bools(row.reopened for row in rows),
+        texts(row.evidence for row in rows),
     ]
 
 
 def _scrub_decision(row: Decision) -> Decision:
     """A reason may quote a template's words; without what cannot be recorded it still says why."""
-    return row._replace(reason=recordable(row.reason))
+    return row._replace(reason=recordable(row.reason), evidence=None)

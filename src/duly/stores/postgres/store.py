@@ -10,20 +10,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from duly.core.model import Begun, Decision, Doubtful, Fired, NewReminder, Scheduled, Settlement, Signal, Start
+from duly.core.model import (
+    Begun,
+    Decision,
+    Doubtful,
+    Fired,
+    Guard,
+    Looked,
+    NewReminder,
+    Scheduled,
+    Settlement,
+    Signal,
+    Start,
+)
 from duly.errors import SchemaError
 from duly.ports import (
     Cancelled,
     Claim,
     ClaimOrder,
     DueBatch,
+    Heartbeat,
     Materialised,
     Settled,
     Swept,
     TakenBack,
 )
 from duly.stores.loader import load
-from duly.stores.postgres import claims, intake, settling, ticks, upkeep
+from duly.stores.postgres import changing, claims, guarding, intake, reconciling, settling, ticks, upkeep
 from duly.stores.postgres.connect import Connections, Losses, Target
 from duly.stores.postgres.schema import PostgresSchema
 from duly.stores.postgres.views import PostgresViews
@@ -107,9 +120,17 @@ class PostgresStore:
         """See Store."""
         return await upkeep.promote(self._shared, limit)
 
-    async def take_back(self, limit: int, actor: str) -> TakenBack:
+    async def renew(self, worker: str, rows: Sequence[tuple[bytes, int]], lease_seconds: float) -> frozenset[bytes]:
         """See Store."""
-        return await upkeep.take_back(self._shared, limit, actor)
+        return await claims.renew(self._shared, worker, rows, lease_seconds)
+
+    async def take_back(self, limit: int, actor: str, deaths_max: int = 3) -> TakenBack:
+        """See Store."""
+        return await upkeep.take_back(self._shared, limit, actor, deaths_max)
+
+    async def suspects(self, providers: Sequence[str]) -> list[tuple[str, int]]:
+        """See Store."""
+        return await upkeep.suspects(self._shared, providers)
 
     async def sweep(self, limit: int, actor: str) -> Swept:
         """See Store."""
@@ -119,7 +140,15 @@ class PostgresStore:
         self, providers: Sequence[str], limit: int, lease_seconds: float
     ) -> tuple[datetime, list[Doubtful]]:
         """See Store."""
-        return await upkeep.doubtful(self._shared, providers, limit, lease_seconds)
+        return await reconciling.doubtful(self._shared, providers, limit, lease_seconds)
+
+    async def looked(self, actor: str, rows: Sequence[Looked]) -> frozenset[bytes]:
+        """See Store."""
+        return await reconciling.looked(self._shared, actor, rows)
+
+    async def held(self, delivery: bytes) -> tuple[datetime, Doubtful]:
+        """See Store. Raises NotFound."""
+        return await reconciling.held(self._shared, delivery)
 
     async def probe_circuits(self, providers: Sequence[str]) -> int:
         """See Store."""
@@ -132,6 +161,32 @@ class PostgresStore:
     async def cancel(self, actor: str, reason: str, *, reminder: bytes | None, delivery: bytes | None) -> Cancelled:
         """See Store. Raises NotFound."""
         return await upkeep.cancel(self._shared, actor, reason, reminder, delivery)
+
+    async def suppress(self, actor: str, reason: str, contact: bytes) -> bool:
+        """See Store. Raises NotFound."""
+        return await changing.suppress(self._shared, actor, reason, contact)
+
+    async def reschedule(
+        self, actor: str, reason: str, reminder: bytes, next_due_at: datetime, deadline_at: datetime
+    ) -> bool:
+        """See Store. Raises NotFound."""
+        return await changing.reschedule(self._shared, actor, reason, reminder, next_due_at, deadline_at)
+
+    async def requeue(self, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
+        """See Store."""
+        return await changing.requeue(self._shared, actor, reason, deliveries)
+
+    async def heartbeat(self, actor: str, after: datetime | None = None) -> Heartbeat:
+        """See Store."""
+        return await guarding.heartbeat(self._shared, actor, after)
+
+    async def open_guard(self, actor: str, why: str, since: datetime | None = None) -> Guard:
+        """See Store. Raises InputError."""
+        return await guarding.open_guard(self._shared, actor, why, since)
+
+    async def close_guard(self, actor: str, why: str) -> Guard:
+        """See Store. Raises InputError."""
+        return await guarding.close_guard(self._shared, actor, why)
 
     async def close(self) -> None:
         """See Store."""

@@ -1,7 +1,8 @@
 """Tick: what is due is read without locks, and written by compare-and-set.
 
 Only the reminders that this transaction moved on bring deliveries, and only the deliveries that are
-really new bring work. So a tick may be repeated, or run beside another, and nothing doubles.
+really new bring work. So a tick may be repeated, or run beside another, and nothing doubles. What falls
+under a restore guard is written as in doubt.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from duly.ports import DueBatch, Materialised
 from duly.stores.postgres import rows as stored
 from duly.stores.postgres.arrays import Packed, ints, texts, times, uuids
 from duly.stores.postgres.connect import Connections, Transaction
+from duly.stores.postgres.guarding import Covered, keep_out_guard
 from duly.stores.postgres.intake import contact_columns
 
 __all__ = ["due", "due_remain", "materialise"]
@@ -40,9 +42,10 @@ async def materialise(connections: Connections, fired: Sequence[Fired]) -> Mater
         return Materialised(0, 0, 0)
     ordered = sorted({one.reminder: one for one in reversed(fired)}.values(), key=lambda one: one.reminder)
     async with connections.transaction() as tx:
+        guards = await keep_out_guard(tx)
         advanced = await _advance(tx, ordered)
         wanted = [new for one in ordered if one.reminder in advanced for new in one.deliveries]
-        created = await _add_deliveries(tx, wanted)
+        created = await _add_deliveries(tx, wanted, await Covered.told_by(guards))
     return Materialised(len(created), len(wanted) - len(created), len(fired) - len(advanced))
 
 
@@ -58,19 +61,26 @@ async def _advance(tx: Transaction, fired: Sequence[Fired]) -> set[bytes]:
     return {identity for (identity,) in found}
 
 
-async def _add_deliveries(tx: Transaction, wanted: Sequence[NewDelivery]) -> set[bytes]:
+async def _add_deliveries(tx: Transaction, wanted: Sequence[NewDelivery], guards: Covered) -> set[bytes]:
     """Write the deliveries that are not there, and what belongs to them; returns the ids that are new."""
     if not wanted:
         return set()
     for new in wanted:
         check(None, new.state)
-    ordered = sorted({new.id: new for new in wanted}.values(), key=lambda new: new.id)
+    distinct = {new.id: _as_in_doubt(new, guards) for new in wanted}
+    ordered = sorted(distinct.values(), key=lambda new: new.id)
     found = await tx.rows("add_deliveries", *_delivery_columns(ordered))
     created = {identity for (identity,) in found}
     await _add_contacts(tx, (new for new in ordered if new.id in created and new.address is not None))
-    await _add_work(tx, [new for new in ordered if new.id in created and new.state is State.READY])
+    await _add_work(tx, [new for new in ordered if new.id in created and new.state is State.READY], guards)
     await _note_ended(tx, [new for new in ordered if new.id in created and new.state is not State.READY])
     return created
+
+
+def _as_in_doubt(new: NewDelivery, guards: Covered) -> NewDelivery:
+    """What comes too late now may have been sent in time, and forgotten: then it is not expired."""
+    forgotten = new.state is State.EXPIRED and guards.cover(new.due_at)
+    return new._replace(state=State.READY, reason=None) if forgotten else new
 
 
 async def _add_contacts(tx: Transaction, deliveries: Iterable[NewDelivery]) -> None:
@@ -83,9 +93,13 @@ async def _add_contacts(tx: Transaction, deliveries: Iterable[NewDelivery]) -> N
         await tx.send("add_contacts", *contact_columns([found[identity] for identity in sorted(found)]))
 
 
-async def _add_work(tx: Transaction, ready: Sequence[NewDelivery]) -> None:
-    if ready:
-        await tx.send("add_work", *_shared_columns(ready))
+async def _add_work(tx: Transaction, ready: Sequence[NewDelivery], guards: Covered) -> None:
+    """Open work. Of what falls under a guard nobody knows whether it was sent."""
+    in_doubt = [new for new in ready if guards.cover(new.due_at)]
+    plain = [new for new in ready if not guards.cover(new.due_at)] if in_doubt else ready
+    for statement, rows in (("add_work", plain), ("add_restored_work", in_doubt)):
+        if rows:
+            await tx.send(statement, *_shared_columns(rows))
 
 
 async def _note_ended(tx: Transaction, ended: Sequence[NewDelivery]) -> None:

@@ -1,21 +1,18 @@
-"""Upkeep, reconcile's claim, and cancel: what moves rows that no worker is about to send."""
+"""Upkeep and cancel: what moves rows that no worker is about to send."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from duly.core.budget import BEHIND_CIRCUIT
 from duly.core.keys import show
-from duly.core.model import Doubtful
 from duly.errors import NotFound
 from duly.ports import Cancelled, Swept, TakenBack
-from duly.stores.postgres import rows as stored
 from duly.stores.postgres.arrays import texts, uuids
 from duly.stores.postgres.connect import Connections, Transaction
 from duly.stores.postgres.settling import WAKE_ROWS_MAX
 
-__all__ = ["cancel", "doubtful", "next_step", "probe_circuits", "promote", "sweep", "take_back"]
+__all__ = ["cancel", "next_step", "probe_circuits", "promote", "suspects", "sweep", "take_back"]
 
 
 async def promote(connections: Connections, limit: int) -> int:
@@ -25,11 +22,18 @@ async def promote(connections: Connections, limit: int) -> int:
     return cursor.rowcount
 
 
-async def take_back(connections: Connections, limit: int, actor: str) -> TakenBack:
+async def take_back(connections: Connections, limit: int, actor: str, deaths_max: int) -> TakenBack:
     """See Store.take_back."""
     async with connections.transaction() as tx:
-        found = await tx.row("take_back", limit, actor)
+        found = await tx.row("take_back", limit, actor, deaths_max)
     return TakenBack._make(found)
+
+
+async def suspects(connections: Connections, providers: Sequence[str]) -> list[tuple[str, int]]:
+    """See Store.suspects."""
+    async with connections.transaction() as tx:
+        cursor = await tx.send("suspects", texts(providers))
+    return [(provider, suspicion) for provider, suspicion in await cursor.fetchall()]
 
 
 async def sweep(connections: Connections, limit: int, actor: str) -> Swept:
@@ -37,15 +41,6 @@ async def sweep(connections: Connections, limit: int, actor: str) -> Swept:
     async with connections.transaction() as tx:
         found = await tx.row("sweep", limit, actor)
     return Swept._make(found)
-
-
-async def doubtful(
-    connections: Connections, providers: Sequence[str], limit: int, lease_seconds: float
-) -> tuple[datetime, list[Doubtful]]:
-    """See Store.doubtful."""
-    async with connections.transaction() as tx:
-        cursor = await tx.send("doubtful", limit, lease_seconds, texts(providers))
-    return await tx.now(), [stored.doubtful(row) for row in await cursor.fetchall()]
 
 
 async def probe_circuits(connections: Connections, providers: Sequence[str]) -> int:
@@ -75,6 +70,7 @@ async def cancel(
             ids = await _cancel_reminder(tx, actor, reason, reminder)
         else:
             ids = [delivery] if delivery is not None else []
+            await _call_off(tx, actor, reason, ids)
         counts = await _cancel_deliveries(tx, actor, reason, ids) if ids is not None else None
     if counts is None or (reminder is None and not any(counts)):
         raise NotFound(f"nothing goes by {show(reminder or delivery or b'')}")
@@ -89,6 +85,13 @@ async def _cancel_reminder(tx: Transaction, actor: str, reason: str, reminder: b
     ((account, status),) = found
     await tx.send("cancel_reminder", reminder.hex(), actor, reason, status)
     return [identity for (identity,) in await tx.rows("deliveries_of", account, reminder.hex())]
+
+
+async def _call_off(tx: Transaction, actor: str, reason: str, ids: Sequence[bytes]) -> None:
+    """One delivery alone: it may be in the air or in doubt, and the next admission has to know."""
+    for identity in ids:
+        await tx.rows("lock_work", uuids([identity]))
+        await tx.send("call_off", identity.hex(), actor, reason)
 
 
 async def _cancel_deliveries(tx: Transaction, actor: str, reason: str, ids: Sequence[bytes]) -> Cancelled:

@@ -22,6 +22,7 @@ __all__ = ["PostgresViews"]
 
 ID_BYTES: Final = 16
 INVARIANT: Final = "invariant_"
+FINDING: Final = "finding_"
 
 
 class PostgresViews:
@@ -88,11 +89,40 @@ class PostgresViews:
             [_document(documents.EVENT, event) for event in events],
         )
 
+    async def holds(self, account: str | None, limit: int) -> list[dict[str, Any]]:
+        """See Views.holds."""
+        async with self._connections.transaction() as tx:
+            cursor = await tx.send("holds", account, limit)
+        return [_document(documents.HOLD, row) for row in await cursor.fetchall()]
+
+    async def guard(self) -> dict[str, Any]:
+        """See Views.guard."""
+        async with self._connections.transaction() as tx:
+            guards, covered = await tx.send("guards"), await tx.send("guard_covered")
+        return documents.guards(
+            [_document(documents.GUARD, row) for row in await guards.fetchall()],
+            [_document(documents.COVERED, row) for row in await covered.fetchall()],
+        )
+
     async def invariants(self) -> list[tuple[str, int]]:
         """See Views.invariants."""
-        names = sorted(name for name in load("postgres") if name.startswith(INVARIANT))
+        return [(name, await self._count(INVARIANT + name)) for name in _named(INVARIANT)]
+
+    async def findings(self, providers: Sequence[str]) -> list[tuple[str, int]]:
+        """See Views.findings."""
+        values = {"provider_not_configured": [list(providers)]}
+        return [(name, await self._count(FINDING + name, *values.get(name, []))) for name in _named(FINDING)]
+
+    async def _count(self, statement: str, *values: Any) -> int:
+        """A transaction of its own: each has the whole of the server's time limit."""
         async with self._connections.transaction() as tx:
-            return [(name.removeprefix(INVARIANT), (await tx.row(name))[0]) for name in names]
+            count: int = (await tx.row(statement, *values))[0]
+        return count
+
+
+def _named(prefix: str) -> list[str]:
+    """The statements of that kind, without their prefix."""
+    return sorted(name.removeprefix(prefix) for name in load("postgres") if name.startswith(prefix))
 
 
 async def _find(tx: Transaction, identity: str, account: str | None) -> tuple[str, bytes] | None:

@@ -46,7 +46,7 @@ def _cancel_reminder(db: Database, actor: str, reason: str, reminder: bytes) -> 
         raise NotFound("no reminder has this id: nothing was cancelled")
     account, status = seen
     if db.change("reminder_cancel", id=reminder):
-        db.change_one("event_add", account, reminder, None, "cancelled", status, "cancelled", actor, reason)
+        db.change_one("event_add", account, reminder, None, "cancelled", status, "cancelled", actor, reason, None)
     finals = int(db.value("finals_of_reminder", account=account, reminder=reminder))
     rows = open_rows(db, "open_of_reminder", account=account, reminder=reminder)
     return Counter(final=finals) + _call_off(db, actor, reason, rows)
@@ -55,10 +55,19 @@ def _cancel_reminder(db: Database, actor: str, reason: str, reminder: bytes) -> 
 def _cancel_delivery(db: Database, actor: str, reason: str, asked: Asked) -> Counter[str]:
     rows = list(open_rows_of(db, [asked]).values())
     if rows:
+        if db.change("work_call_off", id=asked.id) and rows[0].state in UNDER_WAY:
+            _note_call(db, actor, reason, rows[0])
         return _call_off(db, actor, reason, rows)
     if not endings(db, [asked]):
         raise NotFound("no delivery has this id: nothing was cancelled")
     return Counter(final=1)
+
+
+def _note_call(db: Database, actor: str, reason: str, row: Row) -> None:
+    """It goes on for now; the next admission will refuse it."""
+    entries = Entries()
+    entries.note(row, "cancelled", row.state, actor, reason)
+    entries.write(db)
 
 
 def _call_off(db: Database, actor: str, reason: str, rows: Sequence[Row]) -> Counter[str]:

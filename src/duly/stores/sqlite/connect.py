@@ -41,6 +41,8 @@ SETTINGS: Final = (
     "pragma journal_size_limit = 67108864",  # bytes of write-ahead log that are kept after a burst
 )
 
+NOT_DURABLE: Final = "pragma synchronous = off"
+
 _NO_ANSWER: Final[Mapping[int, str]] = {
     sqlite3.SQLITE_BUSY: f"another process has kept it busy for {BUSY_TIMEOUT_SECONDS:.0f} s",
     sqlite3.SQLITE_LOCKED: "another statement keeps it busy",
@@ -84,8 +86,13 @@ class Database:
         path: str | Path,
         statements: Mapping[str, str],
         now: Callable[[], int] | None = None,
+        *,
+        durable: bool = True,
     ) -> None:
-        """Open the file. Raises StoreError where it cannot be used, SchemaError where it does not exist."""
+        """Open the file. Raises StoreError where it cannot be used, SchemaError where it does not exist.
+
+        Not `durable`: commits do not wait for the disk, and a machine that goes down may lose or ruin them all.
+        """
         self.path = str(path)
         self.now = SteadyClock(now)
         self._statements = statements
@@ -93,15 +100,16 @@ class Database:
             refuse_old_sqlite()
             _forget_statistics(self.path, statements)
             self._raw = _connect(self.path)
-            self._file = _identity(self.path)
-            self._set_up()
+            self._name = Path(path)
+            self._file = _identity(self._name)
+            self._set_up(durable)
 
-    def _set_up(self) -> None:
+    def _set_up(self, durable: bool) -> None:  # noqa: FBT001 - private
         try:
             # Deterministic: asked once per statement, as SQLite does with its own clock.
             self._raw.create_function("db_now", 0, self.now, deterministic=True)
             _write_ahead(self._raw, self.path)
-            for setting in SETTINGS:
+            for setting in SETTINGS if durable else (*SETTINGS, NOT_DURABLE):
                 self._raw.execute(setting)
         except BaseException:
             self._raw.close()
@@ -162,7 +170,7 @@ class Database:
 
     def _refuse_another_file(self) -> None:
         """What is written into a file that has lost its name is lost, and sent again by whoever opens the new one."""
-        if _identity(self.path) != self._file:
+        if _identity(self._name) != self._file:
             raise StoreError(f"database {self.path}: the file was moved, deleted or replaced; stop every worker first")
 
     def _roll_back(self) -> None:
@@ -207,10 +215,10 @@ def _forget_statistics(path: str, statements: Mapping[str, str]) -> None:
             raw.execute(statements["statistics_drop_samples"])
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def _identity(path: Path) -> tuple[int, int] | None:
     """The file behind the name; None if there is none."""
     try:
-        found = Path(path).stat()
+        found = path.stat()
     except OSError:
         return None
     return found.st_dev, found.st_ino

@@ -2,7 +2,8 @@
 
 A decision holds for the row as its maker saw it: under that fence, in that state. A row in doubt is never
 finished as if it had not been sent, whatever the decision says. Doubt ends by decision only where every
-attempt has a definite answer on record.
+attempt has a definite answer on record, or where counted misses cover those that have none: these are
+marked so.
 """
 
 from __future__ import annotations
@@ -41,23 +42,25 @@ def _check(decision: Decision) -> None:
 def _decide(db: Database, actor: str, decision: Decision, row: Row | None, entries: Entries) -> bool:
     if row is None or (row.fence, row.state) != (decision.fence, decision.origin):
         return False
-    after = _certain(db, row) if decision.certain else row
-    if after is None or not may_become(after, decision.state):
+    if decision.certain and db.value("unknown_attempts", id=row.id):
         return False
+    after = _without_doubt(row) if decision.certain or decision.covered else row
+    if not may_become(after, decision.state):
+        return False
+    if decision.covered:
+        entries.cover(row)
     if decision.state in FINAL:
         entries.end(row, decision.state, decision.reason)
     else:
         entries.move(row, _moved(db, after, decision))
     if (decision.origin, decision.state) != (State.LEASED, State.READY):
-        entries.note(row, "decided", decision.state, actor, decision.reason)
+        entries.note(row, "decided", decision.state, actor, decision.reason, decision.evidence)
     return True
 
 
-def _certain(db: Database, row: Row) -> Row | None:
-    """The row without its doubt, if every attempt has a definite answer on record."""
-    if db.value("unknown_attempts", id=row.id):
-        return None
-    return row._replace(doubt=False, closed=False, granted=False, first_unknown_at=None)
+def _without_doubt(row: Row) -> Row:
+    open_again = row._replace(doubt=False, closed=False, granted=False, first_unknown_at=None)
+    return open_again._replace(restored=0, misses=0, missed_at=None)
 
 
 def _moved(db: Database, row: Row, decision: Decision) -> Row:
@@ -66,6 +69,6 @@ def _moved(db: Database, row: Row, decision: Decision) -> Row:
         state=decision.state,
         reason=None if decision.state is State.READY else decision.reason,
         next_at=db.now() if decision.next_at is None else stored.micros(decision.next_at),
-        closed=row.closed or decision.closed,
+        closed=(row.closed and not decision.reopened) or decision.closed,
         granted=row.granted or decision.granted,
     )

@@ -8,7 +8,7 @@ nothing is touched. A schedule moves on by compare-and-set; only deliveries that
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -18,8 +18,11 @@ from duly.errors import SchemaError
 from duly.ports import DueBatch, Materialised
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
+from duly.stores.sqlite.guarding import Spans, spans
 
 __all__ = ["due", "due_remain", "materialise", "namespace", "schedule"]
+
+RESTORED: Final = "restored"
 
 
 def namespace(db: Database) -> str:
@@ -128,6 +131,7 @@ def materialise(db: Database, fired: Sequence[Fired]) -> Materialised:
     for one in fired:
         for new in one.deliveries:
             check(None, new.state)
+    check(None, State.UNCERTAIN)
     with db.writing():
         advanced = _advance(db, fired)
         wanted = {new.id: new for one in advanced for new in one.deliveries}
@@ -152,15 +156,32 @@ def _advance(db: Database, fired: Sequence[Fired]) -> list[Fired]:
 
 def _add_deliveries(db: Database, wanted: Mapping[bytes, NewDelivery]) -> int:
     """Write the deliveries that are not there, with work or an event; returns how many were new."""
-    new = _absent(db, wanted)
+    guards = spans(db)
+    new = [_as_in_doubt(one, guards) for one in _absent(db, wanted)]
     now = db.now()
     if db.change_each("delivery_add", [_delivery_values(one, now) for one in new]) < len(new):
         new = [one for one in new if one.id in _there(db, (one.id for one in new))]
-    ready = [one for one in new if one.state is State.READY]
     db.change_each("contact_add", [_contact_values(one) for one in new if one.address is not None])
-    db.change_each("work_add", [_work_values(one) for one in ready])
     db.change_each("event_add", [_event_values(one) for one in new if one.state is not State.READY])
+    _add_work(db, [one for one in new if one.state is State.READY], guards)
     return len(new)
+
+
+def _as_in_doubt(new: NewDelivery, guards: Spans) -> NewDelivery:
+    """What comes too late now may have been sent in time, and forgotten: then it is not expired."""
+    forgotten = new.state is State.EXPIRED and guards.cover(stored.micros(new.due_at))
+    return new._replace(state=State.READY, reason=None) if forgotten else new
+
+
+def _add_work(db: Database, ready: Sequence[NewDelivery], guards: Spans) -> None:
+    """Open work: ready, or uncertain where a restore may have made us forget that it was sent."""
+    hidden = [one for one in ready if guards.cover(stored.micros(one.due_at))] if guards.guards else []
+    if hidden:
+        covered = {one.id for one in hidden}
+        ready = [one for one in ready if one.id not in covered]
+        db.change_each("work_add_restored", [(*_work_values(one), stored.micros(one.due_at)) for one in hidden])
+        db.change_each("event_add", [_restored_values(one) for one in hidden])
+    db.change_each("work_add", [_work_values(one) for one in ready])
 
 
 def _absent(db: Database, wanted: Mapping[bytes, NewDelivery]) -> list[NewDelivery]:
@@ -208,4 +229,8 @@ def _contact_values(new: NewDelivery) -> tuple[Any, ...]:
 
 def _event_values(new: NewDelivery) -> tuple[Any, ...]:
     reason = new.reason or new.state.value
-    return (new.account_id, new.reminder, new.id, new.state.value, None, new.state.value, "tick", reason)
+    return (new.account_id, new.reminder, new.id, new.state.value, None, new.state.value, "tick", reason, None)
+
+
+def _restored_values(new: NewDelivery) -> tuple[Any, ...]:
+    return (new.account_id, new.reminder, new.id, RESTORED, None, State.UNCERTAIN.value, "tick", RESTORED, None)

@@ -40,6 +40,12 @@ class Row(NamedTuple):
     reason: str | None
     next_at: int
     worker: str | None
+    misses: int
+    missed_at: int | None
+    restored: int
+    alarmed: int
+    suspicion: int
+    deaths: int
 
 
 class Ending(NamedTuple):
@@ -50,6 +56,8 @@ class Ending(NamedTuple):
     reminder: bytes
     state: State
     attempts: int
+    request_id: str | None
+    due_at: int
 
 
 class Named(Protocol):
@@ -77,7 +85,10 @@ def open_rows(db: Database, statement: str, **values: Any) -> list[Row]:
 def endings(db: Database, batch: Iterable[Named]) -> dict[bytes, Ending]:
     """Those of these deliveries that are final, by id."""
     found = db.rows("deliveries_ended", ids=b"".join(one.id for one in batch))
-    return {row[0]: Ending(row[0], row[1], row[2], STATES[row[3]], row[4]) for row in found}
+    return {
+        delivery: Ending(delivery, account, reminder, STATES[state], *rest)
+        for delivery, account, reminder, state, *rest in found
+    }
 
 
 def may_become(row: Row, state: State) -> bool:
@@ -112,12 +123,27 @@ class Entries:
         """An attempt's result, under its own fence. It is written once; only unknown gives way to a definite one."""
         self._add("result_write", result_values(delivery, number, finished_at, result, stale=False))
 
+    def cover(self, row: Row) -> None:
+        """Its unknown attempts were looked up in vain often enough. Those without a result have one now."""
+        self._add("results_cover", (row.id, row.attempts))
+
     def move(self, row: Row, after: Row) -> None:
-        """Where an open row stands from now on. The lease, if it had one, is over."""
+        """Where an open row stands from now on. The lease, if it had one, is over; so is a hold."""
         check(row.state, after.state)
         flags = (int(after.doubt), int(after.closed), int(after.granted))
         values = (after.state.value, after.fence, after.spared, *flags, after.first_unknown_at, after.reason)
-        self._add("work_move", (*values, after.next_at, row.id))
+        recovery = (after.misses, after.missed_at, after.restored, after.suspicion, after.deaths)
+        self._add("work_move", (*values, after.next_at, *recovery, row.id))
+
+    def look(self, after: Row) -> None:
+        """What a look at an open row has changed. It stays where it is."""
+        self._add("work_look", (after.next_at, after.misses, after.missed_at, after.alarmed, after.id))
+
+    def reopen(self, row: Ending, state: State) -> None:
+        """Work again for a delivery that had ended. Its attempts are spared."""
+        check(row.state, state)
+        self._add("work_reopen", (row.id, state.value, int(state is State.UNCERTAIN)))
+        self._add("delivery_reopen", (row.id,))
 
     def end(
         self,
@@ -132,10 +158,12 @@ class Entries:
         self._add("work_close", (row.id,))
         self._add("delivery_finish", (state.value, reason, row.attempts, request_id, finished_at, row.id))
 
-    def note(self, row: Row | Ending, kind: str, target: State, actor: str, reason: str) -> None:
-        """One line of the timeline."""
+    def note(
+        self, row: Row | Ending, kind: str, target: State, actor: str, reason: str, evidence: str | None = None
+    ) -> None:
+        """One line of the timeline. `evidence`: JSON text."""
         states = (row.state.value, target.value)
-        self._add("event_add", (row.account, row.reminder, row.id, kind, *states, actor, reason))
+        self._add("event_add", (row.account, row.reminder, row.id, kind, *states, actor, reason, evidence))
 
     def write(self, db: Database) -> None:
         """Write all of it."""

@@ -21,10 +21,12 @@ from duly.core.model import (
     Due,
     FailureClass,
     Frozen,
+    Guard,
     Lane,
     Outcome,
     Revisions,
 )
+from duly.core.states import State
 
 __all__ = [
     "SECOND_US",
@@ -32,6 +34,7 @@ __all__ = [
     "doubtful",
     "due",
     "frozen",
+    "guard",
     "json_text",
     "maybe_micros",
     "maybe_moment",
@@ -154,28 +157,57 @@ def frozen(row: tuple[Any, ...]) -> Frozen:
     )
 
 
-def doubtful(row: tuple[Any, ...]) -> Doubtful:
-    """A row of `doubtful_due`, as it stands once its fence is raised."""
+def doubtful(row: tuple[Any, ...], bytes_before: Frozen | None) -> Doubtful:
+    """A row of `doubtful_seen`."""
     (
-        delivery, fence, account, provider, address, attempts, spared, unknown, outcome, failure,
-        first_unknown_at, deadline_at, closed, kept, reason,
+        delivery, fence, state, since, account, provider, address, attempts, spared, unknown, number, given_up_at,
+        request_id, outcome, failure, first_unknown_at, misses, missed_at, due_at, deadline_at,
+        closed, restored, alarmed, refused, reason,
     ) = row  # fmt: skip
     return Doubtful(
         id=delivery,
-        fence=fence + 1,
+        fence=fence,
+        state=State(state),
+        since=moment(since),
         account=account,
         provider=provider,
         address=address,
         attempts=attempts,
         spared=spared,
         unknown=unknown,
+        last_unknown=number,
+        last_unknown_at=_given_up_at(unknown, given_up_at, since, restored),
+        request_id=request_id,
         last_outcome=Outcome(outcome) if outcome else None,
         last_failure=FailureClass(failure) if failure else None,
         first_unknown_at=maybe_moment(first_unknown_at),
+        misses=misses,
+        missed_at=maybe_moment(missed_at),
+        due_at=moment(due_at),
         deadline_at=moment(deadline_at),
         closed=bool(closed),
-        frozen=bool(kept),
+        restored=bool(restored),
+        alarmed=bool(alarmed),
+        refused=refused,
+        frozen=bytes_before,
         reason=reason or "",
+    )
+
+
+def _given_up_at(unknown: int, given_up_at: int | None, since: int, restored: int) -> datetime | None:
+    """When the latest unknown attempt was given up. One that nobody remembers may have been made until `since`."""
+    if not unknown:
+        return None
+    if given_up_at is None:
+        return moment(since)
+    return moment(max(given_up_at, since) if restored else given_up_at)
+
+
+def guard(row: tuple[Any, ...]) -> Guard:
+    """A row of `guard_standing`."""
+    number, since, opened_at, opened_by, why, closed_at, closed_by, closing_why = row
+    return Guard(
+        number, moment(since), moment(opened_at), opened_by, why, maybe_moment(closed_at), closed_by, closing_why
     )
 
 

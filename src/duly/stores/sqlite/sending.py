@@ -1,10 +1,13 @@
-"""Claim, begin and abandon: how a ready delivery comes into a worker's hands, and back.
+"""Claim, begin, renew and abandon: how a ready delivery comes into a worker's hands, and back.
 
 A claim visits accounts in turn from the cursor on, and takes an even share of each, so that a crowded
 account delays nobody else. It takes leases only. Begin looks at every row again under the writer's
 turn: fence, worker, times and the four revisions; then the budgets of the endpoints say how many of
 those may go, and the rest waits. What begins has its attempt, its frozen bytes and its token in one
-commit.
+commit. While a restore guard is open nothing is claimed and nothing begins.
+
+Rows that were in a worker's hands when it died are claimed apart from all others, in a company that their
+suspicion makes small.
 """
 
 from __future__ import annotations
@@ -20,9 +23,10 @@ from duly.core.states import State
 from duly.ports import Claim, ClaimOrder
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
+from duly.stores.sqlite.guarding import standing
 from duly.stores.sqlite.moves import Entries, Row, open_rows_of
 
-__all__ = ["abandon", "begin", "claim"]
+__all__ = ["abandon", "begin", "claim", "renew"]
 
 UNDER_A_LEASE: Final = frozenset({State.LEASED, State.SENDING})
 BEGIN_UNCONFIRMED: Final = "begin_unconfirmed"
@@ -50,11 +54,19 @@ def claim(db: Database, order: ClaimOrder) -> Claim:
     """See Store.claim."""
     with db.writing():
         now = db.now()
-        accounts, next_account = _accounts(db, order)
-        found = _shares(db, order, accounts)
+        found, next_account = ([], 0) if standing(db) else _found(db, order)
         until = now + round(order.lease_seconds * stored.SECOND_US)
         db.change_each("claim_lease", [(order.worker, until, row[0]) for row in found])
         return Claim(stored.moment(now), _claimed(db, found, until, now), next_account)
+
+
+def _found(db: Database, order: ClaimOrder) -> tuple[list[tuple[Any, ...]], int]:
+    """The rows, and where the next claim's cursor stands."""
+    if order.suspicion:
+        rows = db.rows("claim_suspects", provider=order.provider, suspicion=order.suspicion, limit=order.limit)
+        return rows, 0
+    accounts, next_account = _accounts(db, order)
+    return _shares(db, order, accounts), next_account
 
 
 def _accounts(db: Database, order: ClaimOrder) -> tuple[list[int], int]:
@@ -100,7 +112,7 @@ def begin(db: Database, provider: str, worker: str, rows: Sequence[Start]) -> Be
     """See Store.begin."""
     begun = Begun({}, {})
     with db.writing():
-        candidates = _candidates(db, worker, rows)
+        candidates = [] if standing(db) else _candidates(db, worker, rows)
         granted = _ask_budgets(db, provider, candidates, begun)
         _write(db, provider, worker, granted)
     begun.numbers.update((one.start.id, one.number) for one in granted)
@@ -189,6 +201,20 @@ def _put_off(db: Database, waiting: Sequence[Candidate], decided: Grant, begun: 
     pairs = list(zip(waiting, decided.put_off, strict=True))
     begun.put_off.update((one.start.id, moment) for one, moment in pairs)
     db.change_each("begin_put_off", [(reason, stored.micros(until), one.place) for one, (until, reason) in pairs])
+
+
+# --- renew ---------------------------------------------------------------------------------------
+
+
+def renew(db: Database, worker: str, pairs: Sequence[tuple[bytes, int]], lease_seconds: float) -> frozenset[bytes]:
+    """See Store.renew."""
+    asked = {Held(*pair) for pair in pairs}
+    with db.writing():
+        until = db.now() + round(lease_seconds * stored.SECOND_US)
+        seen = db.rows("renewable", ids=b"".join({pair.id for pair in asked}), worker=worker)
+        renewed = [(delivery, place) for delivery, fence, place in seen if Held(delivery, fence) in asked]
+        db.change_each("renew", [(until, place) for _, place in renewed])
+    return frozenset(delivery for delivery, _ in renewed)
 
 
 # --- abandon -------------------------------------------------------------------------------------

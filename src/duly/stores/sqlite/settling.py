@@ -2,7 +2,9 @@
 
 A settlement moves its row only under its own fence, for the attempt that is under way. Acceptance is
 evidence, not an opinion: it closes the delivery whatever the fence, and overturns a final state. A
-result that comes too late for its row is still recorded, and marked stale.
+result that comes too late for its row is still recorded, and marked stale. Where a request id names a
+message, a second one for a delivery that was accepted under another is a message too many: it is noted,
+once.
 
 Signals come first, because a circuit that closes wakes rows that wait behind it. All of it may be said
 again: a result is written once, and what stands already is not moved.
@@ -34,6 +36,7 @@ from duly.stores.sqlite.moves import (
 
 __all__ = ["added", "scrubbed", "settle"]
 
+DOUBLE: Final = "double_acceptance"
 STATUS_MAX: Final = 999  # HTTP status and SMTP reply codes have three digits
 
 
@@ -44,6 +47,7 @@ class Tally:
         self.moved: set[bytes] = set()
         self.stale = 0
         self.corrected = 0
+        self.doubled = 0
 
 
 def settle(db: Database, provider: str, rows: Sequence[Settlement], signals: Sequence[Signal]) -> Settled:
@@ -56,14 +60,15 @@ def settle(db: Database, provider: str, rows: Sequence[Settlement], signals: Seq
             hear(db, provider, signal)
         for batch in rounds(rows, lambda row: row.id):
             _settle_round(db, batch, tally)
-    return Settled(frozenset(tally.moved), tally.stale, tally.corrected)
+    return Settled(frozenset(tally.moved), tally.stale, tally.corrected, tally.doubled)
 
 
 def added(parts: Iterable[Settled]) -> Settled:
     """Several commits as one."""
     parts = tuple(parts)
     moved: frozenset[bytes] = frozenset().union(*(part.moved for part in parts))
-    return Settled(moved, sum(part.stale for part in parts), sum(part.corrected for part in parts))
+    counts = zip(*(part[1:] for part in parts), strict=True)
+    return Settled(moved, *map(sum, counts))
 
 
 def scrubbed(row: Settlement) -> Settlement:
@@ -90,7 +95,7 @@ def _settle_round(db: Database, batch: Sequence[Settlement], tally: Tally) -> No
         row = seen.get(new.id)
         if new.result.outcome is Outcome.ACCEPTED:
             _accept(db, new, row or ended.get(new.id), entries, tally)
-        elif row is not None and (row.state, row.fence, row.attempts) == (State.SENDING, new.fence, new.number):
+        elif row is not None and _is_its_own(new, row):
             _move(db, new, row, entries, tally)
         else:
             _too_late(db, new, row or ended.get(new.id), tally)
@@ -115,8 +120,13 @@ def _move(db: Database, new: Settlement, row: Row, entries: Entries, tally: Tall
 
 
 def _after(db: Database, new: Settlement, row: Row, finished_at: int) -> Row:
-    """The row as it stands after an answer. Doubt begins when its first unknown attempt was written."""
+    """The row as it stands after an answer. Doubt begins when its first unknown attempt was written.
+
+    Its worker has outlived it, so it is no suspect. Misses counted before an unknown attempt do not cover it.
+    """
     unknown = new.result.outcome is Outcome.UNKNOWN
+    if unknown:
+        row = row._replace(misses=0, missed_at=None)
     return row._replace(
         state=new.state,
         spared=row.spared + new.spared,
@@ -128,6 +138,8 @@ def _after(db: Database, new: Settlement, row: Row, finished_at: int) -> Row:
         else row.first_unknown_at,
         reason=new.reason,
         next_at=db.now() if new.next_at is None else stored.micros(new.next_at),
+        suspicion=0,
+        deaths=0,
     )
 
 
@@ -148,24 +160,50 @@ def _accept(db: Database, new: Settlement, row: Row | Ending | None, entries: En
     finished_at = stored.micros(new.finished_at)
     entries.record(new.id, new.number, finished_at, new.result)
     tally.moved.add(new.id)
-    if row.state is State.SENT:
+    if isinstance(row, Ending) and row.state is State.SENT:
+        _compare(db, new, row, entries, tally)
         return
     entries.end(row, State.SENT, new.reason, finished_at, new.result.request_id)
-    if isinstance(row, Ending):
-        tally.corrected += 1
-        entries.note(row, "corrected", State.SENT, _worker(db, new), new.reason)
+    tally.corrected += isinstance(row, Ending)
+    if isinstance(row, Ending) or not _is_its_own(new, row):
+        kind = "corrected" if isinstance(row, Ending) else "accepted"
+        evidence = stored.json_text({"request_id": new.result.request_id, "attempt": new.number})
+        entries.note(row, kind, State.SENT, _witness(db, new), new.reason, evidence)
 
 
-def _worker(db: Database, new: Settlement) -> str:
-    attempt = db.row("attempt_seen", id=new.id, number=new.number)
-    return "settle" if attempt is None else str(attempt[1])
+def _is_its_own(new: Settlement, row: Row) -> bool:
+    """Whether it answers the attempt that is under way: then the attempt itself tells the story."""
+    return (row.state, row.fence, row.attempts) == (State.SENDING, new.fence, new.number)
+
+
+def _compare(db: Database, new: Settlement, row: Ending, entries: Entries, tally: Tally) -> None:
+    """Accepted under another name: two messages, where a name is a message's. Noted once for each such name."""
+    second = new.result.request_id
+    if not new.named or second is None or row.request_id in (None, second):
+        return
+    if db.value("double_acceptance_seen", reminder=row.reminder, id=row.id, request_id=second):
+        return
+    tally.doubled += 1
+    evidence = stored.json_text({"request_ids": [row.request_id, second], "attempt": new.number})
+    entries.note(row, DOUBLE, State.SENT, _witness(db, new), DOUBLE, evidence)
+
+
+def _witness(db: Database, new: Settlement) -> str:
+    """Who knew it: the worker of the attempt, or evidence that came without one."""
+    attempt = None if new.fence < 0 else db.row("attempt_seen", id=new.id, number=new.number)
+    return "evidence" if attempt is None else str(attempt[1])
 
 
 # --- answers of fenced-out workers ---------------------------------------------------------------
 
 
 def _too_late(db: Database, new: Settlement, row: Row | Ending | None, tally: Tally) -> None:
-    """Another fence has the row, or nobody: record what the attempt learned. Said before, it stands as it did."""
+    """Another fence has the row, or nobody: record what the attempt learned. Said before, it stands as it did.
+
+    Of a delivery that is not there nothing is recorded: it may come to be, and would find a foreign answer.
+    """
+    if row is None:
+        return
     values = result_values(new.id, new.number, stored.micros(new.finished_at), new.result, stale=True)
     if db.change_one("result_write", *values):
         tally.stale += 1
@@ -173,9 +211,9 @@ def _too_late(db: Database, new: Settlement, row: Row | Ending | None, tally: Ta
         tally.moved.add(new.id)
 
 
-def _stands(new: Settlement, row: Row | Ending | None) -> bool:
+def _stands(new: Settlement, row: Row | Ending) -> bool:
     """Whether the delivery stands where the settlement says."""
-    return row is not None and row.state is new.state and (isinstance(row, Ending) or row.fence == new.fence)
+    return row.state is new.state and (isinstance(row, Ending) or row.fence == new.fence)
 
 
 def _was_said(db: Database, new: Settlement) -> bool:

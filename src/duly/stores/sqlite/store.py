@@ -20,6 +20,8 @@ from duly.core.model import (
     Decision,
     Doubtful,
     Fired,
+    Guard,
+    Looked,
     NewReminder,
     Scheduled,
     Settlement,
@@ -27,10 +29,21 @@ from duly.core.model import (
     Start,
 )
 from duly.errors import StoreError
-from duly.ports import Cancelled, Claim, ClaimOrder, DueBatch, Materialised, Settled, Swept, TakenBack
+from duly.ports import Cancelled, Claim, ClaimOrder, DueBatch, Heartbeat, Materialised, Settled, Swept, TakenBack
 from duly.stores.bisect import write_all
 from duly.stores.loader import load
-from duly.stores.sqlite import cancelling, circuits, deciding, intake, sending, settling, upkeep
+from duly.stores.sqlite import (
+    cancelling,
+    circuits,
+    deciding,
+    guarding,
+    intake,
+    looking,
+    operating,
+    sending,
+    settling,
+    upkeep,
+)
 from duly.stores.sqlite.connect import Database
 from duly.stores.sqlite.schema import SqliteSchema
 from duly.stores.sqlite.threads import OwnThread
@@ -61,21 +74,22 @@ class SqliteStore:
 
     @classmethod
     async def open(
-        cls, path: str | Path, *, run: Run | None = None, now: Callable[[], int] | None = None
+        cls, path: str | Path, *, run: Run | None = None, now: Callable[[], int] | None = None, durable: bool = True
     ) -> SqliteStore:
         """Open an existing ledger.
 
         `run` decides where the synchronous core runs (default: a thread each for writing and reading);
         `now` is the source of `db_now()`, in microseconds since 1970-01-01T00:00:00Z (default: the
-        machine's). Raises SchemaError if there is no such file, StoreError if it cannot be used.
+        machine's). Not `durable`: for ledgers that are thrown away. Raises SchemaError if there is no such
+        file, StoreError if it cannot be used.
         """
         statements = load("sqlite")
         with ExitStack() as stack:
             write, read = _runs(run, stack)
-            writer = await write(partial(Database, path, statements, now))
+            writer = await write(partial(Database, path, statements, now, durable=durable))
             stack.callback(writer.close)
             require_current(migrations("sqlite"), await SqliteSchema(str(path)).applied(), f"database {path}")
-            reader = await read(partial(Database, path, statements, now))
+            reader = await read(partial(Database, path, statements, now, durable=durable))
             stack.callback(reader.close)
             return cls(writer, reader, write, read, stack.pop_all())
 
@@ -119,6 +133,10 @@ class SqliteStore:
         """See Store.abandon."""
         await self._write(partial(sending.abandon, self._writer, worker, rows))
 
+    async def renew(self, worker: str, rows: Sequence[tuple[bytes, int]], lease_seconds: float) -> frozenset[bytes]:
+        """See Store.renew."""
+        return await self._write(partial(sending.renew, self._writer, worker, rows, lease_seconds))
+
     async def decide(self, actor: str, decisions: Sequence[Decision]) -> frozenset[bytes]:
         """See Store.decide."""
         return await self._write(partial(deciding.decide, self._writer, actor, decisions))
@@ -137,19 +155,17 @@ class SqliteStore:
         """See Store.promote."""
         return await self._write(partial(upkeep.promote, self._writer, limit))
 
-    async def take_back(self, limit: int, actor: str) -> TakenBack:
+    async def take_back(self, limit: int, actor: str, deaths_max: int = 3) -> TakenBack:
         """See Store.take_back."""
-        return await self._write(partial(upkeep.take_back, self._writer, limit, actor))
+        return await self._write(partial(upkeep.take_back, self._writer, limit, actor, deaths_max))
+
+    async def suspects(self, providers: Sequence[str]) -> list[tuple[str, int]]:
+        """See Store.suspects."""
+        return await self._read(partial(upkeep.suspects, self._reader, providers))
 
     async def sweep(self, limit: int, actor: str) -> Swept:
         """See Store.sweep."""
         return await self._write(partial(upkeep.sweep, self._writer, limit, actor))
-
-    async def doubtful(
-        self, providers: Sequence[str], limit: int, lease_seconds: float
-    ) -> tuple[datetime, list[Doubtful]]:
-        """See Store.doubtful."""
-        return await self._write(partial(upkeep.doubtful, self._writer, providers, limit, lease_seconds))
 
     async def probe_circuits(self, providers: Sequence[str]) -> int:
         """See Store.probe_circuits."""
@@ -163,6 +179,53 @@ class SqliteStore:
         """See Store.cancel."""
         call = partial(cancelling.cancel, self._writer, actor, reason, reminder=reminder, delivery=delivery)
         return await self._write(call)
+
+    async def suppress(self, actor: str, reason: str, contact: bytes) -> bool:
+        """See Store.suppress."""
+        return await self._write(partial(operating.suppress, self._writer, actor, reason, contact))
+
+    async def reschedule(
+        self, actor: str, reason: str, reminder: bytes, next_due_at: datetime, deadline_at: datetime
+    ) -> bool:
+        """See Store.reschedule."""
+        call = partial(operating.reschedule, self._writer, actor, reason, reminder, next_due_at, deadline_at)
+        return await self._write(call)
+
+    async def requeue(self, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
+        """See Store.requeue."""
+        return await self._write(partial(operating.requeue, self._writer, actor, reason, deliveries))
+
+    # --- reconcile -------------------------------------------------------------------------------
+
+    async def doubtful(
+        self, providers: Sequence[str], limit: int, lease_seconds: float
+    ) -> tuple[datetime, list[Doubtful]]:
+        """See Store.doubtful."""
+        return await self._write(partial(looking.doubtful, self._writer, providers, limit, lease_seconds))
+
+    async def looked(self, actor: str, rows: Sequence[Looked]) -> frozenset[bytes]:
+        """See Store.looked."""
+        return await self._write(partial(looking.looked, self._writer, actor, rows))
+
+    async def held(self, delivery: bytes) -> tuple[datetime, Doubtful]:
+        """See Store.held."""
+        return await self._read(partial(looking.held, self._reader, delivery))
+
+    # --- restore ---------------------------------------------------------------------------------
+
+    async def heartbeat(self, actor: str, after: datetime | None = None) -> Heartbeat:
+        """See Store.heartbeat."""
+        return await self._write(partial(guarding.heartbeat, self._writer, actor, after))
+
+    async def open_guard(self, actor: str, why: str, since: datetime | None = None) -> Guard:
+        """See Store.open_guard."""
+        return await self._write(partial(guarding.open_guard, self._writer, actor, why, since))
+
+    async def close_guard(self, actor: str, why: str) -> Guard:
+        """See Store.close_guard."""
+        return await self._write(partial(guarding.close_guard, self._writer, actor, why))
+
+    # --- the end ---------------------------------------------------------------------------------
 
     async def close(self) -> None:
         """See Store.close. Calls that were started are finished first; closing twice is harmless."""

@@ -1,29 +1,34 @@
-"""Upkeep and reconcile's claims: what moves rows on that no worker holds.
+"""Upkeep: what moves rows on that no worker holds.
 
 Each duty is one bounded batch, found by a partial index of its own, and may be run by any number of
 processes at once. What began and lost its lease is in doubt: its attempt's answer is recorded as unknown
 unless a definite one is there already, and its fence is raised, so that a worker that comes back late
 finds the row gone and can only add evidence.
+
+A row that was in a worker's hands when it died may have killed it. Each such death makes it more suspect,
+until it is claimed alone; then deaths count, and at last it is not given to another worker.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 
-from duly.core.model import Doubtful, FailureClass, Outcome, Result
+from duly.core.model import FailureClass, Outcome, Result
 from duly.core.states import State
 from duly.ports import Swept, TakenBack
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
 from duly.stores.sqlite.moves import Entries, Row, open_rows
 
-__all__ = ["doubtful", "next_step", "promote", "sweep", "take_back"]
+__all__ = ["next_step", "promote", "suspects", "sweep", "take_back"]
 
 WORKER_LOST: Final = Result(Outcome.UNKNOWN, FailureClass.WORKER_LOST)
 LOST: Final = "unknown_worker_lost"
+ALONE: Final = 3  # the highest suspicion
+KILLED: Final = "killed_its_workers"
+KILLED_IN_DOUBT: Final = "killed_its_workers_in_doubt"
 PASSED: Final = "deadline_passed"
 PASSED_IN_DOUBT: Final = "deadline_passed_in_doubt"
 STEPS: Final = ("next_lease_end", "next_look", "next_expiry")
@@ -38,28 +43,50 @@ def promote(db: Database, limit: int) -> int:
 # --- ended leases --------------------------------------------------------------------------------
 
 
-def take_back(db: Database, limit: int, actor: str) -> TakenBack:
+def take_back(db: Database, limit: int, actor: str, deaths_max: int) -> TakenBack:
     """See Store.take_back."""
     entries = Entries()
     with db.writing():
         rows = open_rows(db, "open_with_ended_lease", limit=limit)
-        counts = Counter(_take_back(db, actor, row, entries) for row in rows)
+        counts = Counter(_take_back(db, actor, row, deaths_max, entries) for row in rows)
         entries.write(db)
-    return TakenBack(counts["ready"], counts["uncertain"])
+    return TakenBack(counts["ready"], counts["uncertain"], counts["dead"])
 
 
-def _take_back(db: Database, actor: str, row: Row, entries: Entries) -> str:
-    if row.state is State.LEASED:
-        entries.move(row, row._replace(state=State.READY, fence=row.fence + 1, reason=None))
-        return "ready"
-    now = db.now()
-    lost = row._replace(state=State.UNCERTAIN, fence=row.fence + 1, granted=False, reason=LOST, next_at=now)
+def _take_back(db: Database, actor: str, row: Row, deaths_max: int, entries: Entries) -> str:
+    deaths = row.deaths + (row.suspicion == ALONE)
+    after = row._replace(fence=row.fence + 1, suspicion=min(ALONE, row.suspicion + 1), deaths=deaths, next_at=db.now())
+    killer = deaths >= deaths_max
+    if row.state is State.SENDING:
+        return _give_up(db, actor, row, after, killer, entries)
+    if killer:
+        return _bury(actor, row, after, entries)
+    entries.move(row, after._replace(state=State.READY, reason=None, next_at=row.next_at))
+    return "ready"
+
+
+def _give_up(db: Database, actor: str, row: Row, after: Row, killer: bool, entries: Entries) -> str:  # noqa: FBT001 - private
+    """It had begun: nobody knows what came of it, unless a definite answer is on record."""
+    reason = KILLED_IN_DOUBT if killer else LOST
+    lost = after._replace(state=State.UNCERTAIN, granted=False, reason=reason, misses=0, missed_at=None)
     if not _was_answered(db, row):
-        entries.record(row.id, row.attempts, now, WORKER_LOST)
-        lost = lost._replace(doubt=True, first_unknown_at=row.first_unknown_at or _started_at(db, row) or now)
-    entries.move(row, lost)
-    entries.note(row, "lease_ended", State.UNCERTAIN, actor, LOST)
+        entries.record(row.id, row.attempts, lost.next_at, WORKER_LOST)
+        began_at = row.first_unknown_at or _started_at(db, row) or lost.next_at
+        lost = lost._replace(doubt=True, first_unknown_at=began_at)
+    entries.move(row, lost._replace(closed=row.closed or killer))
+    entries.note(row, "lease_ended", State.UNCERTAIN, actor, reason)
     return "uncertain"
+
+
+def _bury(actor: str, row: Row, after: Row, entries: Entries) -> str:
+    """It had not begun, and too many workers died while they held it alone."""
+    if row.doubt:
+        entries.move(row, after._replace(state=State.UNCERTAIN, closed=True, reason=KILLED_IN_DOUBT))
+        entries.note(row, "lease_ended", State.UNCERTAIN, actor, KILLED_IN_DOUBT)
+        return "uncertain"
+    entries.end(row, State.DEAD, KILLED)
+    entries.note(row, "lease_ended", State.DEAD, actor, KILLED)
+    return "dead"
 
 
 def _was_answered(db: Database, row: Row) -> bool:
@@ -96,19 +123,13 @@ def _sweep(db: Database, actor: str, row: Row, entries: Entries) -> str:
     return "expired"
 
 
-# --- reconcile's claims --------------------------------------------------------------------------
+# --- suspects ------------------------------------------------------------------------------------
 
 
-def doubtful(
-    db: Database, providers: Sequence[str], limit: int, lease_seconds: float
-) -> tuple[datetime, list[Doubtful]]:
-    """See Store.doubtful."""
-    with db.writing():
-        now = db.now()
-        found = db.rows("doubtful_due", providers=stored.json_text(list(providers)), limit=limit)
-        until = now + round(lease_seconds * stored.SECOND_US)
-        db.change_each("doubtful_lease", [(until, row[0]) for row in found])
-        return stored.moment(now), [stored.doubtful(row) for row in found]
+def suspects(db: Database, providers: Sequence[str]) -> list[tuple[str, int]]:
+    """See Store.suspects."""
+    with db.reading():
+        return [(name, level) for name in providers for (level,) in db.rows("suspects", provider=name)]
 
 
 # --- how long nothing happens --------------------------------------------------------------------

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import orjson
+
 from duly.core import keys
 from duly.core.states import OPEN
 from duly.errors import NotFound
@@ -17,7 +19,7 @@ from duly.ports import Filters
 from duly.stores import documents
 from duly.stores.loader import load
 from duly.stores.sqlite.connect import Database
-from duly.stores.sqlite.rows import SECOND_US, maybe_moment, moment
+from duly.stores.sqlite.rows import SECOND_US, json_text, maybe_moment, moment
 
 if TYPE_CHECKING:
     from duly.stores.sqlite.store import Run
@@ -27,6 +29,7 @@ __all__ = ["SqliteViews"]
 T = TypeVar("T")
 ID_BYTES: Final = 16
 INVARIANT: Final = "invariant_"
+FINDING: Final = "finding_"
 
 
 class SqliteViews:
@@ -55,9 +58,21 @@ class SqliteViews:
         """See Views.show_reminder. Raises NotFound."""
         return await self._read(_show_reminder, identity)
 
+    async def holds(self, account: str | None, limit: int) -> list[dict[str, Any]]:
+        """See Views.holds."""
+        return await self._read(_holds, account, limit)
+
+    async def guard(self) -> dict[str, Any]:
+        """See Views.guard."""
+        return await self._read(_guard)
+
     async def invariants(self) -> list[tuple[str, int]]:
         """See Views.invariants."""
         return await self._read(_invariants)
+
+    async def findings(self, providers: Sequence[str]) -> list[tuple[str, int]]:
+        """See Views.findings."""
+        return await self._read(_findings, providers)
 
     def _read(self, view: Callable[..., T], *arguments: Any) -> Awaitable[T]:
         return self._run(partial(_in_snapshot, self._db, view, *arguments))
@@ -77,6 +92,8 @@ def _shown(word: str, value: Any) -> Any:
         return None
     if documents.is_moment(word):
         return documents.instant(moment(value))
+    if word == "evidence":
+        return orjson.loads(value)
     if isinstance(value, bytes):
         return keys.show(value) if len(value) == ID_BYTES else value.hex()
     return value
@@ -149,6 +166,27 @@ def _show_reminder(db: Database, identity: bytes) -> dict[str, Any]:
     )
 
 
+def _holds(db: Database, account: str | None, limit: int) -> list[dict[str, Any]]:
+    holds = [_document(documents.HOLD, row) for row in db.rows("holds", account=account, limit=limit)]
+    return [hold | {"alarmed": bool(hold["alarmed"])} for hold in holds]
+
+
+def _guard(db: Database) -> dict[str, Any]:
+    return documents.guards(
+        [_document(documents.GUARD, row) for row in db.rows("guards")],
+        [_document(documents.COVERED, row) for row in db.rows("guard_covered")],
+    )
+
+
 def _invariants(db: Database) -> list[tuple[str, int]]:
-    names = sorted(name for name in load("sqlite") if name.startswith(INVARIANT))
-    return [(name.removeprefix(INVARIANT), db.value(name)) for name in names]
+    return [(name, db.value(INVARIANT + name)) for name in _named(INVARIANT)]
+
+
+def _findings(db: Database, providers: Sequence[str]) -> list[tuple[str, int]]:
+    values = {"provider_not_configured": {"providers": json_text(providers)}}
+    return [(name, db.value(FINDING + name, **values.get(name, {}))) for name in _named(FINDING)]
+
+
+def _named(prefix: str) -> list[str]:
+    """The statements of that kind, without their prefix."""
+    return sorted(name.removeprefix(prefix) for name in load("sqlite") if name.startswith(prefix))

@@ -44,6 +44,11 @@ select (select count(*) from (select from reminder where id = any (array(select 
 -- the start. The attempt starts when its row is written, a moment later: hence 5 ms.
 -- The update touches no indexed column, so that it stays on its page (HOT). The revisions are compared by scalar
 -- subqueries on purpose: as joins, equal revisions become the join's key, and every row meets every account.
+--
+-- Nothing begins while the gate is shut, and no lock is needed for that: whoever opens the guard raises the fence of
+-- every open row in the same transaction. A begin that comes to a row before that commits first, and its attempt
+-- becomes unknown; one that comes later waits for the row and finds another fence. Only a row that was not there yet
+-- when the guard was opened would slip through: so those who write new rows wait for it (guard.sql).
 with want as (
   select * from unnest($1::uuid[], $2::int[], $3::int[], $4::int[], $5::int[], $6::int[], $7::timestamptz[],
                        $8::text[], $9::bytea[], $10::bytea[], $11::text[], $12::text[], $13::bool[])
@@ -54,7 +59,7 @@ begun as (
   from want u
   where w.delivery_id = any (array(select unnest($1::uuid[])))
     and w.delivery_id = u.delivery_id and w.fence = u.fence and w.state || '' = 'leased' and not w.begun
-    and w.worker = $15
+    and w.worker = $15 and (select open from gate)
     and least(u.good_until, w.lease_until, w.deadline_at - interval '5 ms') > clock_timestamp()
     and u.account_revision = (select a.revision from account a where a.id = w.account_id)
     and u.reminder_revision = (select r.revision from reminder r where r.id = w.reminder_id)
@@ -89,6 +94,17 @@ set state = 'waiting', next_at = u.until, reason = u.reason, since = clock_times
 from unnest($1::uuid[], $2::int[], $3::timestamptz[], $4::text[]) u (delivery_id, fence, until, reason)
 where w.delivery_id = any (array(select unnest($1::uuid[])))
   and w.delivery_id = u.delivery_id and w.fence = u.fence and w.state || '' = 'leased' and not w.begun and w.worker = $5
+  and (select open from gate)
+returning w.delivery_id;
+
+-- name: renew
+-- $1 ids, $2 fences, $3 worker, $4 lease in seconds. Touches no indexed column. A lease that has ended is not renewed:
+-- somebody may be taking it back.
+update work w set lease_until = clock_timestamp() + make_interval(secs => $4)
+from unnest($1::uuid[], $2::int[]) u (delivery_id, fence)
+where w.delivery_id = any (array(select unnest($1::uuid[])))
+  and w.delivery_id = u.delivery_id and w.fence = u.fence and w.state || '' = 'leased' and w.begun and w.worker = $3
+  and w.lease_until > clock_timestamp()
 returning w.delivery_id;
 
 -- name: abandon

@@ -38,6 +38,15 @@ head as (
 insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
 select g.account_id, g.reminder_id, g.delivery_id, 'cancelled', g.state, 'cancelled', $2, $3 from gone g;
 
+-- name: call_off
+-- $1 id of a locked row, $2 actor, $3 reason. This delivery alone was cancelled. What is in the air or in doubt stays,
+-- and is not sent any more.
+with called as (
+  update work set called_off = true where delivery_id = $1::uuid and not called_off
+  returning delivery_id, account_id, reminder_id, begun)
+insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
+select c.account_id, c.reminder_id, c.delivery_id, 'cancelled', 'sending', 'sending', $2, $3 from called c where c.begun;
+
 -- name: close_work
 -- $1 ids of locked rows in doubt that are not begun, $2 actor, $3 reason. They will not be sent again. Those that might
 -- have been become uncertain; the fence rises, so that whoever holds them lets go.

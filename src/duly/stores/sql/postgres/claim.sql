@@ -2,30 +2,32 @@
 
 -- name: claim
 -- $1 provider, $2 lane, $3 rows at most, $4 the account after which to start, $5 worker, $6 lease in seconds, $7 the
--- endpoint of a provider that has only one.
+-- endpoint of a provider that has only one, $8 suspicion.
 --
--- `allowed`: no more rows than the budget of such a provider shows, because begin would only put them off; behind a
--- closed door all of them, because there begin says until when. `turn` walks the accounts that have ready rows, one index probe each (a loose index scan), so the cost does not
+-- `allowed`: nothing while the gate is shut; no more rows than the budget of such a provider shows, because begin would
+-- only put them off; behind a closed door all of them, because there begin says until when. `turn` walks the accounts that have ready rows, one index probe each (a loose index scan), so the cost does not
 -- grow with the backlog. Each gets an equal share. `pick` is MATERIALIZED: a subquery with SKIP LOCKED that the
 -- planner runs twice locks twice as many rows. The update finds its rows by an array and states its predicate so
 -- that no statistic fits it (`state || ''`): right after ANALYZE of a table in which every row is ready, the planner
 -- would otherwise read the whole table for each row.
+-- Suspects of a suspicion are few, and come whatever their lane and account, oldest first: for them there are no turns.
 with recursive
 allowed as (
-  select coalesce((
+  select case when not (select open from gate) then 0 else coalesce((
     select least($3, floor(least(greatest(1, b.rate),
                                  b.tokens + b.rate * extract(epoch from now() - b.updated_at)))::int)
     from budget b
     where b.provider = $1 and b.endpoint = $7::uuid and b.rate is not null
-      and (b.blocked_until is null or b.blocked_until <= now()) and not b.circuit), $3) as rows),
+      and (b.blocked_until is null or b.blocked_until <= now()) and not b.circuit), $3) end as rows),
 turn (account_id, place) as (
   (select w.account_id, 1 from work w
-   where w.state = 'ready' and w.provider = $1 and w.lane = $2 and w.account_id > $4 order by w.account_id limit 1)
+   where w.state = 'ready' and w.suspicion = 0 and w.provider = $1 and w.lane = $2 and w.account_id > $4 and $8 = 0
+   order by w.account_id limit 1)
   union all
   (select n.account_id, turn.place + 1
    from turn cross join lateral (
      select w.account_id from work w
-     where w.state = 'ready' and w.provider = $1 and w.lane = $2 and w.account_id > turn.account_id
+     where w.state = 'ready' and w.suspicion = 0 and w.provider = $1 and w.lane = $2 and w.account_id > turn.account_id
      order by w.account_id limit 1) n
    where turn.place < (select rows from allowed))),
 share as (
@@ -35,8 +37,13 @@ pick as materialized (
   select s.delivery_id
   from turn cross join lateral (
     select w.delivery_id from work w
-    where w.state = 'ready' and w.provider = $1 and w.lane = $2 and w.account_id = turn.account_id
+    where w.state = 'ready' and w.suspicion = 0 and w.provider = $1 and w.lane = $2 and w.account_id = turn.account_id
     order by w.next_at, w.delivery_id limit (select rows from share) for update skip locked) s
+  union all
+  select s.delivery_id
+  from (select w.delivery_id from work w
+        where w.state = 'ready' and w.suspicion > 0 and w.provider = $1 and w.suspicion = $8 and $8 > 0
+        order by w.next_at limit (select rows from allowed) for update skip locked) s
   limit (select rows from allowed)),
 leased as (
   update work w
@@ -45,10 +52,12 @@ leased as (
   where w.delivery_id = any (array(select delivery_id from pick)) and w.state || '' = 'ready'
   returning w.delivery_id, w.account_id, w.fence, w.attempts, w.spared, w.doubt, w.closed, w.granted,
             w.first_unknown_at, w.occurrence, w.due_at, w.deadline_at, w.endpoint, w.channel,
-            w.reminder_id, w.recipient_id, w.contact_id)
+            w.called_off,
+            case when $8 > 0 then w.lane end as lane, w.reminder_id, w.recipient_id, w.contact_id)
 select w.delivery_id, w.account_id, a.name, w.fence, w.attempts, w.spared, w.doubt, w.closed, w.granted,
-       w.first_unknown_at, w.reminder_id, r.caller_key, r.status, w.occurrence, w.due_at, w.deadline_at,
-       w.endpoint, w.channel, k.address, p.ref, p.name, p.zone, p.locale, r.template, r.data,
+       w.first_unknown_at, w.reminder_id, r.caller_key,
+       case when w.called_off and r.status <> 'cancelled' then 'called_off' else r.status end, w.occurrence, w.lane,
+       w.due_at, w.deadline_at, w.endpoint, w.channel, k.address, p.ref, p.name, p.zone, p.locale, r.template, r.data,
        a.revision, r.revision, p.revision, k.revision, a.paused, k.suppressed,
        b.blocked_until, b.block_reason, b.circuit,
        f.number, f.destination, f.body, f.template, f.template_version,

@@ -6,8 +6,9 @@
 --
 -- `moved` stay open, `gone` end. A row under its fence moves as it is told, but where an attempt may have been accepted
 -- it ends only as sent or unconfirmed: any other end leaves it uncertain, with the rungs that send closed. Acceptance
--- needs no fence and no work: it ends open rows of whoever holds them, and overturns other ends. A result goes from
--- none or unknown to a definite one, and stays.
+-- needs no fence and no work: it ends open rows of whoever holds them, and overturns other ends; then an event tells who
+-- knew. Of a delivery that is not there nothing is recorded: it may come to be, and would find a foreign answer. A result goes from
+-- none or unknown (covered or not) to a definite one, and stays. Whoever settles has lived: his rows are suspect no more.
 with r as (
   select u.*, u.state in ('sent', 'unconfirmed') as doubtless,
          u.state not in ('ready', 'waiting', 'uncertain', 'held', 'folded') as final
@@ -22,7 +23,9 @@ moved as (
       reason = case when r.final then r.reason || '_in_doubt' else r.reason end,
       next_at = coalesce(r.next_at, clock_timestamp()), since = clock_timestamp(),
       begun = false, lease_until = null, worker = null, granted = false,
-      spared = w.spared + r.spared::int,
+      spared = w.spared + r.spared::int, suspicion = 0, deaths = 0,
+      misses = case when r.outcome = 'unknown' then 0 else w.misses end,
+      missed_at = case when r.outcome <> 'unknown' then w.missed_at end,
       closed = w.closed or r.closed or r.final,
       doubt = w.doubt or r.outcome = 'unknown',
       first_unknown_at = case when r.outcome = 'unknown' then coalesce(w.first_unknown_at, (
@@ -41,7 +44,9 @@ gone as (
     and (r.outcome = 'accepted'
          or w.fence = r.fence and w.state || '' = 'leased' and w.begun and w.attempts = r.number and r.final
             and (r.doubtless or not (w.doubt or r.outcome = 'unknown')))
-  returning w.delivery_id, w.fence <> r.fence as overtaken),
+  returning w.delivery_id, w.fence <> r.fence as overtaken,
+            w.fence = r.fence and w.state = 'leased' and w.begun and w.attempts = r.number as its_own,
+            case when w.begun then 'sending' else w.state end as was),
 head as (
   update delivery d
   set status = case when r.outcome = 'accepted' then 'sent' else r.state end, reason = r.reason,
@@ -52,7 +57,7 @@ head as (
     and d.id = r.delivery_id
     and (r.outcome = 'accepted' and d.status is distinct from 'sent'
          or d.status is null and d.id in (select delivery_id from gone))
-  returning d.id, d.account_id, d.reminder_id, r.number, r.reason, d.id not in (select delivery_id from gone) as late,
+  returning d.id, d.account_id, d.reminder_id, r.number, r.reason, r.fence, r.outcome, r.request_id, d.id not in (select delivery_id from gone) as late,
             case when d.id not in (select delivery_id from gone)
             then (select o.status from delivery o where o.id = d.id) end as was),
 recorded as (
@@ -61,22 +66,30 @@ recorded as (
   select r.delivery_id, r.number, r.finished_at, r.outcome, r.class, r.http_status, r.request_id, r.retry_after,
          r.excerpt, r.detail,
          r.delivery_id not in (select delivery_id from moved) and r.delivery_id not in (select id from head)
-         and not (r.outcome = 'accepted' and (select d.id from delivery d where d.id = r.delivery_id) is not null)
+         and r.outcome <> 'accepted'
   from r
+  where r.delivery_id in (select delivery_id from moved) or r.delivery_id in (select id from head)
+     or exists (select from delivery d where d.id = r.delivery_id)
   on conflict (delivery_id, number) do update
   set finished_at = excluded.finished_at, outcome = excluded.outcome, class = excluded.class,
       http_status = excluded.http_status, request_id = excluded.request_id, retry_after = excluded.retry_after,
-      excerpt = excluded.excerpt, detail = excluded.detail, stale = excluded.stale
+      excerpt = excluded.excerpt, detail = excluded.detail, stale = excluded.stale,
+      covered = false
   where attempt_result.outcome = 'unknown' and excluded.outcome <> 'unknown'
   returning delivery_id, stale),
 noted as (
-  insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
-  select h.account_id, h.reminder_id, h.id, 'corrected', h.was, 'sent', coalesce(a.worker, 'settle'), h.reason
-  from head h left join attempt a on a.delivery_id = h.id and a.number = h.number
-  where h.late)
+  insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason, evidence)
+  select h.account_id, h.reminder_id, h.id, case when h.late then 'corrected' else 'accepted' end,
+         case when h.late then h.was else g.was end, 'sent',
+         coalesce(case when h.fence >= 0 then a.worker end, 'evidence'), h.reason,
+         jsonb_build_object('request_id', h.request_id, 'attempt', h.number)
+  from head h
+  left join gone g on g.delivery_id = h.id
+  left join attempt a on a.delivery_id = h.id and a.number = h.number
+  where h.late or h.outcome = 'accepted' and not g.its_own)
 select (select array_agg(delivery_id) from moved where as_told), (select array_agg(id) from head),
        (select array_agg(delivery_id) from gone where overtaken),
-       (select count(*) from recorded where stale), (select count(*) from head where late);
+       (select count(*) from recorded where stale), (select array_agg(id) from head where late);
 
 -- name: standing
 -- Of rows that `settle` did not move: those that it had moved before, and that still stand there (a repeated settle).
@@ -85,6 +98,30 @@ select u.id
 from unnest($1::uuid[], $2::int[], $3::text[], $4::text[]) u (id, number, outcome, state)
 join attempt_result x on x.delivery_id = u.id and x.number = u.number and x.outcome = u.outcome and not x.stale
 join ledger l on l.id = u.id and l.status = u.state;
+
+-- name: end_requeued
+-- $1 ids that acceptance found final. One that was being requeued at that moment has work that `settle` could not see.
+delete from work where delivery_id = any (array(select unnest($1::uuid[])));
+
+-- name: lock_sent
+-- $1 ids in key order. Two who note the same double acceptance wait for each other.
+select id from delivery where id = any (array(select unnest($1::uuid[]))) and status = 'sent' order by id for update;
+
+-- name: note_doubled
+-- Deliveries that were accepted before under another request id: somebody has it twice. Once per delivery and id.
+-- $1 ids, $2 attempt numbers, $3 request ids.
+insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason, evidence)
+select d.account_id, d.reminder_id, d.id, 'double_acceptance', 'sent', 'sent', coalesce(a.worker, 'evidence'),
+       'double_acceptance',
+       jsonb_build_object('request_ids', jsonb_build_array(d.request_id, u.request_id), 'attempt', u.number)
+from unnest($1::uuid[], $2::int[], $3::text[]) u (id, number, request_id)
+join delivery d on d.id = u.id and d.status = 'sent' and d.request_id <> u.request_id
+left join attempt a on a.delivery_id = u.id and a.number = u.number
+where not exists (
+  select from event e
+  where e.reminder_id = d.reminder_id and e.delivery_id = d.id and e.kind = 'double_acceptance'
+    and e.evidence -> 'request_ids' ->> 1 = u.request_id)
+returning id;
 
 -- name: recount
 -- Acceptance of an attempt that later ones had overtaken: the head counts them all. $1 ids.

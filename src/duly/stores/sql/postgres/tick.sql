@@ -50,6 +50,22 @@ from unnest($1::uuid[], $2::int[], $3::uuid[], $4::uuid[], $5::uuid[], $6::uuid[
   u (id, account_id, reminder_id, recipient_id, contact_id, endpoint, occurrence, channel, provider, lane, due_at,
      deadline_at);
 
+-- name: add_restored_work
+-- As `add_work`, for deliveries that fall under a restore guard: an attempt that nobody remembers may have been made
+-- when they were due.
+with added as (
+  insert into work (delivery_id, account_id, provider, lane, next_at, due_at, deadline_at, occurrence, channel,
+                    reminder_id, recipient_id, contact_id, endpoint, state, reason, doubt, restored, first_unknown_at)
+  select u.id, u.account_id, u.provider, u.lane, u.due_at, u.due_at, u.deadline_at, u.occurrence, u.channel,
+         u.reminder_id, u.recipient_id, u.contact_id, u.endpoint, 'uncertain', 'restored', true, true, u.due_at
+  from unnest($1::uuid[], $2::int[], $3::uuid[], $4::uuid[], $5::uuid[], $6::uuid[], $7::text[], $8::text[], $9::text[],
+              $10::text[], $11::timestamptz[], $12::timestamptz[])
+    u (id, account_id, reminder_id, recipient_id, contact_id, endpoint, occurrence, channel, provider, lane, due_at,
+       deadline_at)
+  returning delivery_id, account_id, reminder_id)
+insert into event (account_id, reminder_id, delivery_id, kind, to_state, actor, reason)
+select account_id, reminder_id, delivery_id, 'restored', 'uncertain', 'tick', 'restored' from added;
+
 -- name: note_deliveries
 -- Events of deliveries that the tick ended at once. $1 ids, $2 accounts, $3 reminders, $4 states, $5 reasons.
 insert into event (account_id, reminder_id, delivery_id, kind, to_state, actor, reason)

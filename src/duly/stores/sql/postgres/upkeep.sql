@@ -11,36 +11,66 @@ update work w set state = 'ready', reason = null, since = clock_timestamp()
 where w.delivery_id = any (array(select delivery_id from due)) and w.state || '' = 'waiting';
 
 -- name: take_back
--- $1 rows at most, $2 actor. A lease that ended before anything began costs nothing. One that ended after is what
--- nobody knows: its attempt is unknown, unless a definite answer is on record already.
+-- $1 rows at most, $2 actor, $3 deaths at most. A lease that ended before anything began costs nothing. One that ended
+-- after is what nobody knows: its attempt is unknown, unless a definite answer is on record already.
+--
+-- Each was in the hands of somebody who died, so it is more suspect than before. For one that was alone there, a death
+-- counts: at the last it is `gone`, dead, if it was surely not sent, and uncertain and closed otherwise.
 with ended as materialized (
-  select delivery_id from work
+  select delivery_id, begun, deaths + (suspicion >= 3)::int >= $3 as last
+  from work
   where state = 'leased' and lease_until <= statement_timestamp()
   order by delivery_id limit $1 for update skip locked),
 back as (
   update work w
-  set state = case when w.begun then 'uncertain' else 'ready' end,
-      reason = case when w.begun then 'unknown_worker_lost' end,
-      fence = w.fence + 1, granted = w.granted and not w.begun,
-      doubt = w.doubt or w.begun and 'unknown' = coalesce((
+  set state = case when e.begun or e.last then 'uncertain' else 'ready' end,
+      reason = case when e.last then 'killed_its_workers_in_doubt' when e.begun then 'unknown_worker_lost' end,
+      closed = w.closed or e.last,
+      suspicion = least(3, w.suspicion + 1), deaths = w.deaths + (w.suspicion >= 3)::int,
+      fence = w.fence + 1, granted = w.granted and not e.begun,
+      misses = case when e.begun then 0 else w.misses end, missed_at = case when not e.begun then w.missed_at end,
+      doubt = w.doubt or e.begun and 'unknown' = coalesce((
         select x.outcome from attempt_result x where x.delivery_id = w.delivery_id and x.number = w.attempts), 'unknown'),
-      first_unknown_at = case when w.begun then coalesce(w.first_unknown_at, (
+      first_unknown_at = case when e.begun then coalesce(w.first_unknown_at, (
         select a.started_at from attempt a where a.delivery_id = w.delivery_id and a.number = w.attempts), now())
         else w.first_unknown_at end,
-      next_at = case when w.begun then clock_timestamp() else w.next_at end,
+      next_at = case when e.begun or e.last then clock_timestamp() else w.next_at end,
       begun = false, since = clock_timestamp(), lease_until = null, worker = null
-  where w.delivery_id = any (array(select delivery_id from ended)) and w.state || '' = 'leased'
-  returning w.delivery_id, w.account_id, w.reminder_id, w.attempts, w.state, w.reason),
+  from ended e
+  where w.delivery_id = any (array(select delivery_id from ended)) and w.delivery_id = e.delivery_id
+    and w.state || '' = 'leased' and (e.begun or w.doubt or not e.last)
+  returning w.delivery_id, w.account_id, w.reminder_id, w.attempts, w.state, w.reason, e.begun),
+gone as (
+  delete from work w using ended e
+  where w.delivery_id = any (array(select delivery_id from ended)) and w.delivery_id = e.delivery_id
+    and w.state || '' = 'leased' and not (e.begun or w.doubt or not e.last)
+  returning w.delivery_id, w.account_id, w.reminder_id, w.attempts),
+head as (
+  update delivery d
+  set status = 'dead', reason = 'killed_its_workers', attempts = g.attempts, finished_at = clock_timestamp()
+  from gone g where d.id = g.delivery_id),
 lost as (
   insert into attempt_result (delivery_id, number, finished_at, outcome, class, stale)
   select b.delivery_id, b.attempts, clock_timestamp(), 'unknown', 'worker_lost', false
-  from back b where b.state = 'uncertain'
+  from back b where b.begun
   on conflict do nothing),
 noted as (
   insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
-  select b.account_id, b.reminder_id, b.delivery_id, 'lease_ended', 'sending', b.state, $2, b.reason
-  from back b where b.state = 'uncertain')
-select count(*) filter (where state = 'ready'), count(*) filter (where state = 'uncertain') from back;
+  select b.account_id, b.reminder_id, b.delivery_id, 'lease_ended', case when b.begun then 'sending' else 'leased' end,
+         b.state, $2, b.reason
+  from back b where b.state = 'uncertain'
+  union all
+  select g.account_id, g.reminder_id, g.delivery_id, 'lease_ended', 'leased', 'dead', $2, 'killed_its_workers' from gone g)
+select count(*) filter (where state = 'ready'), count(*) filter (where state = 'uncertain'), (select count(*) from gone)
+from back;
+
+-- name: suspects
+-- $1 providers. One index probe for each of the three suspicions.
+select p.provider, s.suspicion
+from unnest($1::text[]) p (provider) cross join generate_series(1, 3) s (suspicion)
+where exists (select from work w where w.state = 'ready' and w.suspicion > 0 and w.provider = p.provider
+                and w.suspicion = s.suspicion)
+order by 1, 2;
 
 -- name: sweep
 -- $1 rows at most, $2 actor. A row in doubt does not expire as if it had not been sent.
@@ -70,27 +100,6 @@ noted as (
   select account_id, reminder_id, delivery_id, 'deadline_passed', state, 'expired', $2, 'deadline_passed' from gone)
 select (select count(*) from gone), (select count(*) from kept);
 
--- name: doubtful
--- $1 rows at most, $2 lease in seconds, $3 providers. Uncertain rows under a fence of reconcile's own. An attempt whose result is not
--- on record may have been accepted; in doubt before any attempt (after a restore), one that nobody recorded counts.
-with due as materialized (
-  select delivery_id from work
-  where state = 'uncertain' and next_at <= statement_timestamp() and provider = any ($3::text[])
-  order by next_at limit $1 for update skip locked),
-taken as (
-  update work w set fence = w.fence + 1, next_at = clock_timestamp() + make_interval(secs => $2)
-  where w.delivery_id = any (array(select delivery_id from due)) and w.state || '' = 'uncertain'
-  returning w.*)
-select w.delivery_id, w.fence, c.name, w.provider, k.address, w.attempts, w.spared,
-       greatest((w.doubt and w.attempts = 0)::int, w.attempts - (
-         select count(*) from attempt_result x where x.delivery_id = w.delivery_id and x.outcome <> 'unknown')),
-       x.outcome, x.class, w.first_unknown_at, w.deadline_at, w.closed,
-       exists (select from frozen f where f.delivery_id = w.delivery_id), w.reason
-from taken w
-join account c on c.id = w.account_id
-join contact k on k.id = w.contact_id
-left join attempt_result x on x.delivery_id = w.delivery_id and x.number = w.attempts;
-
 -- name: probe_circuits
 -- $1 providers. Each open circuit may be probed now.
 with open as materialized (
@@ -105,7 +114,8 @@ from open where b.provider = open.provider and b.endpoint = open.endpoint and b.
 -- behind an open circuit does not count, and neither does what is held.
 select extract(epoch from least(
   (select statement_timestamp()
-   where exists (select from work w where w.state = 'ready' and w.provider = any ($1::text[]))),
+   where exists (select from work w where w.state = 'ready' and w.suspicion = 0 and w.provider = any ($1::text[]))
+      or exists (select from work w where w.state = 'ready' and w.suspicion > 0 and w.provider = any ($1::text[]))),
   (select min(w.lease_until) from work w where w.state = 'leased' and w.provider = any ($1::text[])),
   (select w.next_at from work w
    where w.state in ('waiting', 'uncertain') and w.provider = any ($1::text[])

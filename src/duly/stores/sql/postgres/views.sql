@@ -48,6 +48,22 @@ from budget order by provider, endpoint;
 -- Reminders that are not due yet, or not yet found by a tick.
 select count(*), min(next_due_at) from reminder where next_due_at is not null;
 
+-- name: holds
+-- $1 account (null: any), $2 rows at most.
+select w.delivery_id, a.name, r.caller_key, w.occurrence, w.channel, w.provider, w.reason, w.attempts, w.since,
+       greatest(0, extract(epoch from now() - w.since))::float8, w.alarmed, w.next_at, w.deadline_at
+from work w
+join account a on a.id = w.account_id
+join reminder r on r.id = w.reminder_id
+where w.state = 'held' and ($1::text is null or a.name = $1)
+order by w.since, w.delivery_id limit $2;
+
+-- name: guard_covered
+-- Open rows in doubt of a restore.
+select provider, case when begun then 'sending' else state end, count(*), min(due_at)
+from work where restored
+group by 1, 2 order by 1, 2;
+
 -- name: find_delivery
 select d.id from delivery d join account a on a.id = d.account_id
 where d.id = $1::uuid and ($2::text is null or a.name = $2);
@@ -78,11 +94,11 @@ from attempt t left join attempt_result r on r.delivery_id = t.delivery_id and r
 where t.delivery_id = $1::uuid order by t.number;
 
 -- name: show_reminder_events
-select e.at, e.kind, e.from_state, e.to_state, e.actor, e.reason
+select e.at, e.kind, e.from_state, e.to_state, e.actor, e.reason, e.evidence
 from event e where e.reminder_id = $1::uuid and e.delivery_id is null order by e.id;
 
 -- name: show_events
-select e.at, e.kind, e.from_state, e.to_state, e.actor, e.reason
+select e.at, e.kind, e.from_state, e.to_state, e.actor, e.reason, e.evidence
 from delivery d join event e on e.reminder_id = d.reminder_id and e.delivery_id = d.id
 where d.id = $1::uuid order by e.id;
 

@@ -70,3 +70,9 @@ on conflict do nothing;
 insert into work (delivery_id, account_id, reminder_id, recipient_id, contact_id, endpoint, occurrence, channel, provider, lane,
   due_at, deadline_at, next_at, since)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, db_now());
+
+-- name: work_add_restored
+-- Under a restore guard: an attempt that nobody remembers may have been made when it was due.
+insert into work (delivery_id, account_id, reminder_id, recipient_id, contact_id, endpoint, occurrence, channel, provider, lane,
+  due_at, deadline_at, next_at, first_unknown_at, state, reason, doubt, restored, since)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'uncertain', 'restored', 1, 1, db_now());

@@ -7,25 +7,15 @@ update work set state = 'ready', reason = null, since = db_now() where delivery_
   where state in ('waiting', 'uncertain') and state = 'waiting' and next_at <= db_now()
   order by next_at limit :limit);
 
--- name: doubtful_due
-select w.delivery_id, w.fence, a.name, w.provider, k.address, w.attempts, w.spared,
-       max(w.attempts - (select count(*) from attempt_result r where r.delivery_id = w.delivery_id and r.outcome <> 'unknown'),
-           w.doubt and w.attempts = 0),
-       l.outcome, l.class, w.first_unknown_at, w.deadline_at, w.closed,
-       exists (select 1 from frozen f where f.delivery_id = w.delivery_id), w.reason
-from work w indexed by work_next
-cross join account a on a.id = w.account_id
-cross join contact k on k.id = w.contact_id
-left join attempt_result l on l.delivery_id = w.delivery_id and l.number = w.attempts
-where w.state in ('waiting', 'uncertain') and w.state = 'uncertain' and w.next_at <= db_now()
-  and w.provider in (select value from json_each(:providers))
-order by w.next_at limit :limit;
-
--- name: doubtful_lease
-update work set fence = fence + 1, next_at = ? where delivery_id = ?;
+-- name: suspects
+select s.suspicion from (select 1 as suspicion union all select 2 union all select 3) s
+where exists (
+  select 1 from work w indexed by work_suspects
+  where w.state = 'ready' and w.suspicion <> 0 and w.provider = :provider and w.suspicion = s.suspicion);
 
 -- name: next_ready
-select exists (select 1 from work indexed by work_ready where state = 'ready' and provider = :provider);
+select exists (select 1 from work indexed by work_ready where state = 'ready' and suspicion = 0 and provider = :provider)
+    or exists (select 1 from work indexed by work_suspects where state = 'ready' and suspicion <> 0 and provider = :provider);
 
 -- name: next_lease_end
 select lease_until from work indexed by work_leased where state = 'leased' and provider = :provider order by lease_until limit 1;
@@ -52,3 +42,20 @@ select account_id, status from reminder where id = :id;
 
 -- name: finals_of_reminder
 select count(*) from delivery where account_id = :account and reminder_id = :reminder and status is not null;
+
+-- name: contact_suppress
+update contact set suppressed = :reason, revision = revision + 1 where id = :id and suppressed is null;
+
+-- name: contact_there
+select exists (select 1 from contact where id = :id);
+
+-- name: suppress_events
+-- At every open delivery of the contact. Reads the open work from end to end, which is rare enough to need no index.
+insert into event (at, account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
+select db_now(), w.account_id, w.reminder_id, w.delivery_id, 'suppressed', s.state, s.state, :actor, :reason
+from (select delivery_id, case when begun then 'sending' else state end as state from work where contact_id = :id) s
+join work w on w.delivery_id = s.delivery_id;
+
+-- name: reminder_reschedule
+update reminder set next_due_at = :next_due_at, deadline_at = :deadline_at, revision = revision + 1
+where id = :id and status = 'active' and next_due_at is not null;

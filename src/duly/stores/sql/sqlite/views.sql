@@ -46,6 +46,22 @@ select provider, endpoint, tokens, rate, blocked_until, block_reason, circuit, f
 -- Reminders that are not due yet, or not yet found by a tick.
 select count(*), min(next_due_at) from reminder where next_due_at is not null;
 
+-- name: holds
+select w.delivery_id, a.name, r.caller_key, w.occurrence, w.channel, w.provider, w.reason, w.attempts, w.since,
+       max(0, db_now() - w.since) / 1e6, w.alarmed, w.next_at, w.deadline_at
+from work w indexed by work_held
+cross join account a on a.id = w.account_id
+cross join reminder r on r.id = w.reminder_id
+where w.state = 'held' and (:account is null or a.name = :account)
+order by w.since, w.rowid limit :limit;
+
+-- name: guards
+select number, since, opened_at, opened_by, why, closed_at, closed_by, closing_why from guard order by number desc;
+
+-- name: guard_covered
+select provider, case when begun then 'sending' else state end, count(*), min(due_at) from work where restored
+group by 1, 2 order by 1, 2;
+
 -- name: find_delivery
 select d.id from delivery d join account a on a.id = d.account_id
 where d.id = :id and (:account is null or a.name = :account);
@@ -76,11 +92,11 @@ from attempt t left join attempt_result r on r.delivery_id = t.delivery_id and r
 where t.delivery_id = :id order by t.number;
 
 -- name: show_reminder_events
-select e.at, e.kind, e.from_state, e.to_state, e.actor, e.reason
+select e.at, e.kind, e.from_state, e.to_state, e.actor, e.reason, e.evidence
 from event e where e.reminder_id = :id and e.delivery_id is null order by e.id;
 
 -- name: show_events
-select e.at, e.kind, e.from_state, e.to_state, e.actor, e.reason
+select e.at, e.kind, e.from_state, e.to_state, e.actor, e.reason, e.evidence
 from delivery d join event e on e.reminder_id = d.reminder_id and e.delivery_id = d.id
 where d.id = :id order by e.id;
 

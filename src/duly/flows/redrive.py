@@ -1,0 +1,25 @@
+"""Redrive: dead letters go back to work, under the same id and the same key.
+
+What is dead or rejected was never in doubt, so a redrive repeats nothing. It works through its list in
+batches, each of them one commit: stopped half-way, it is simply run again, and what went back already is
+no longer a dead letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from duly.ports import Store
+
+__all__ = ["REDRIVE_BATCH_ROWS", "redrive"]
+
+REDRIVE_BATCH_ROWS: Final = 200
+
+
+async def redrive(store: Store, deliveries: Sequence[bytes], why: str, actor: str) -> int:
+    """Return these to ready, where they are dead or rejected; returns how many were."""
+    moved = 0
+    for start in range(0, len(deliveries), REDRIVE_BATCH_ROWS):
+        moved += len(await store.requeue(actor, why, deliveries[start : start + REDRIVE_BATCH_ROWS]))
+    return moved

@@ -1,0 +1,264 @@
+"""People: the application that submits, cancels and reschedules, and the operator who decides.
+
+Everything they ask for is repeated until the database has answered, and kept in a book: after a restore,
+what the backup does not remember is asked for once more, from the book, as an operator would have it done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final, NamedTuple
+
+from duly.core import keys
+from duly.core.model import Channel, NewContact, NewReminder
+from duly.core.states import State
+from duly.errors import InputError, NotFound, StoreUnavailable
+from duly.flows.evidence import Acceptance, accept
+from duly.flows.holds import Verdict, decide_hold
+from duly.flows.redrive import redrive
+from duly.ports import Settled, Store
+from duly.sim.chance import Chance
+from duly.sim.clocks import Time
+from duly.sim.plan import Feature, Plan, ReminderPlan
+from duly.sim.truth import OPERATOR, Truth
+from duly.sim.turns import Turn
+from duly.sim.workers import NAMESPACE
+
+__all__ = ["APPLICATION", "POSTMAN", "Book", "People", "Postman"]
+
+POSTMAN: Final = "postman"
+RETRY_SECONDS: Final = (0.1, 5.0)
+RETRY_DOUBLINGS_MAX: Final = 8
+LETTER_SECONDS: Final = (1.0, 3600.0)
+DELIVERIES_OF_LETTER_MAX: Final = 5
+WISH_PART: Final = 0.3
+APPLICATION: Final = "application"
+
+Wish = Callable[[], Awaitable[object]]
+
+
+class Entry(NamedTuple):
+    """Something that was asked for, and when it was answered."""
+
+    at_us: int
+    what: str
+    wish: Wish
+
+
+@dataclass(slots=True)
+class Book:
+    """All that was asked for, in the order in which it was answered."""
+
+    entries: list[Entry] = field(default_factory=list)
+
+    def since(self, us: int) -> list[Entry]:
+        """What was answered from a moment on."""
+        return [entry for entry in self.entries if entry.at_us >= us]
+
+
+@dataclass(slots=True)
+class People:
+    """Their wishes, at times that the seed has drawn."""
+
+    plan: Plan
+    store: Store
+    time: Time
+    chance: Chance
+    truth: Truth
+    book: Book = field(default_factory=Book)
+    cancelled: set[str] = field(default_factory=set)
+
+    def doings(self) -> Iterator[tuple[str, Callable[[], Coroutine[Any, Any, None]]]]:
+        """Each thing that somebody does, by the name of who does it."""
+        for reminder in self.plan.reminders:
+            chance = Chance(self.plan.seed, f"wishes about {reminder.key}")
+            yield APPLICATION, lambda reminder=reminder: self._submit(reminder)  # type: ignore[misc]
+            for feature, do in self._later().items():
+                if chance.happens(WISH_PART) and self.plan.has(feature):
+                    yield APPLICATION, lambda reminder=reminder, do=do: self._do(reminder, do)  # type: ignore[misc]
+        if self.plan.has(Feature.REDRIVES):
+            yield OPERATOR, self._redrive_now_and_then
+        if self.plan.has(Feature.DECISIONS):
+            yield OPERATOR, self._decide_holds
+
+    async def ask(self, what: str, wish: Wish) -> None:
+        """Ask until the answer is there, and write it down."""
+        await until_answered(self.time, self.chance, wish)
+        self.book.entries.append(Entry(self.time.us, what, wish))
+
+    # --- the application -------------------------------------------------------------------------
+
+    def _later(self) -> dict[Feature, Callable[[NewReminder], Coroutine[Any, Any, None]]]:
+        return {
+            Feature.CANCELS: self._cancel,
+            Feature.OPT_OUTS: self._opt_out,
+            Feature.RESCHEDULES: self._reschedule,
+            Feature.SUBMITTED_TWICE: self._schedule,
+        }
+
+    async def _submit(self, wanted: ReminderPlan) -> None:
+        await self._wait(wanted.submitted_at)
+        await self._schedule(self._reminder(wanted))
+
+    async def _do(self, wanted: ReminderPlan, do: Callable[[NewReminder], Coroutine[Any, Any, None]]) -> None:
+        """Somewhere between its submission and well after its time."""
+        await self._wait(self.chance.between(wanted.submitted_at, wanted.due_at + self.plan.horizon_seconds * 0.3))
+        await do(self._reminder(wanted))
+
+    async def _wait(self, seconds: float) -> None:
+        await Turn("later", Time().after(seconds))
+
+    async def _schedule(self, reminder: NewReminder) -> None:
+        await self.ask("schedule", lambda: self.store.schedule([reminder]))
+        for channel in reminder.channels:
+            if reminder.key not in self.cancelled:
+                self.truth.expected.setdefault(_delivery(reminder, channel), f"{reminder.key} by {channel}")
+
+    async def _cancel(self, reminder: NewReminder) -> None:
+        """What was cancelled may never have become a delivery."""
+        delivery = _delivery(reminder, self.chance.pick(reminder.channels))
+        whole = self.chance.happens(0.6)
+        target = {"reminder": reminder.id, "delivery": None} if whole else {"reminder": None, "delivery": delivery}
+        await self.ask("cancel", lambda: _if_there(self.store.cancel(APPLICATION, "not needed any more", **target)))
+        if whole:
+            self.cancelled.add(reminder.key)
+            for channel in reminder.channels:
+                self.truth.expected.pop(_delivery(reminder, channel), None)
+
+    async def _opt_out(self, reminder: NewReminder) -> None:
+        contact = self.chance.pick(reminder.contacts).id
+        await self.ask("opt out", lambda: _if_there(self.store.suppress(APPLICATION, "opted_out", contact)))
+
+    async def _reschedule(self, reminder: NewReminder) -> None:
+        due = self.time.now() + timedelta(seconds=self.chance.between(-60.0, self.plan.horizon_seconds * 0.3))
+        lasts = reminder.deadline_at - reminder.next_due_at
+        await self.ask(
+            "reschedule",
+            lambda: _if_there(self.store.reschedule(APPLICATION, "moved", reminder.id, due, due + lasts)),
+        )
+
+    def _reminder(self, wanted: ReminderPlan) -> NewReminder:
+        """The same values every time: a repeat is the same body."""
+        due = Time.moment(Time().after(wanted.due_at))
+        contacts = tuple(_contact(wanted, channel) for channel in wanted.channels)
+        data = {"text": f"for {wanted.recipient}", "poison": wanted.poison, "unrenderable": wanted.unrenderable}
+        return NewReminder(
+            id=keys.reminder_id(NAMESPACE, wanted.account, wanted.key),
+            account=wanted.account,
+            key=wanted.key,
+            body_hash=keys.payload_hash(wanted.key.encode()),
+            recipient=keys.recipient_id(NAMESPACE, wanted.account, wanted.recipient),
+            recipient_ref=wanted.recipient,
+            recipient_name=None,
+            recipient_zone=None,
+            recipient_locale=None,
+            contacts=contacts,
+            channels=wanted.channels,
+            template="note",
+            data=json.dumps(data),
+            to=json.dumps({"id": wanted.recipient}),
+            notify_at=due.isoformat(),
+            zone=None,
+            next_due_at=due,
+            deadline=None,
+            deadline_at=due + timedelta(seconds=wanted.lasts),
+            late="drop",
+            lane=wanted.lane,
+            purpose="service",
+            event_version=None,
+        )
+
+    # --- the operator ----------------------------------------------------------------------------
+
+    async def _redrive_now_and_then(self) -> None:
+        for _ in range(self.chance.number(1, 3)):
+            await self._wait(self.chance.between(0.0, self.plan.horizon_seconds))
+            dead = [row.id for row in self.truth.ledger.standing.values() if row.state in (State.DEAD, State.REJECTED)]
+            if dead:
+                await self.ask("redrive", lambda dead=dead: redrive(self.store, dead, "looks mended", OPERATOR))  # type: ignore[misc]
+
+    async def _decide_holds(self) -> None:
+        """Not all of them: the others are left to their own end."""
+        seen: set[bytes] = set()
+        while True:
+            turn = Turn("look at holds", self.time.after(self.chance.spread(10.0, 3600.0)), duty="decide")
+            await turn
+            held = [row.id for row in self.truth.ledger.standing.values() if row.state is State.HELD]
+            for delivery in held:
+                if delivery not in seen and self.chance.happens(0.7):
+                    await self._decide(delivery)
+                seen.add(delivery)
+
+    async def _decide(self, delivery: bytes) -> None:
+        """He has asked the receiver: he says sent only where that is so."""
+        verdicts = [Verdict.RESEND, Verdict.CLOSE, *([Verdict.SENT] if self.truth.of(delivery) else [])]
+        verdict = self.chance.pick(verdicts)
+
+        async def wish() -> object:
+            return await _if_there(decide_hold(self.store, delivery, verdict, f"{verdict}_after_a_call", OPERATOR))
+
+        await until_answered(self.time, self.chance, wish)
+
+
+async def until_answered(time: Time, chance: Chance, wish: Wish) -> None:
+    """Repeat a wish until the database has answered."""
+    tries = 0
+    while True:
+        try:
+            await wish()
+        except StoreUnavailable:
+            tries += 1
+            await Turn("retry", time.after(chance.spread(*RETRY_SECONDS) * 2.0 ** min(tries, RETRY_DOUBLINGS_MAX)))
+        else:
+            return
+
+
+async def _if_there(wish: Awaitable[object]) -> object:
+    """What is not there, or not any more, is no trouble of ours."""
+    try:
+        return await wish
+    except (NotFound, InputError) as error:
+        return error
+
+
+def _delivery(reminder: NewReminder, channel: Channel) -> bytes:
+    return keys.delivery_id(NAMESPACE, reminder.account, reminder.key, "once", channel)
+
+
+def _contact(wanted: ReminderPlan, channel: Channel) -> NewContact:
+    address = f"{wanted.recipient}@{channel}"
+    endpoint = keys.endpoint_id(NAMESPACE, address) if channel is Channel.WEBHOOK else keys.NO_ENDPOINT
+    return NewContact(keys.contact_id(NAMESPACE, wanted.account, channel, address), channel, address, endpoint)
+
+
+@dataclass(slots=True)
+class Postman:
+    """Brings what receivers report by themselves: echoes and receipts.
+
+    A report is brought until it is recorded. One about a delivery that is not there is brought again later, a
+    few times, as providers do with what is not answered well: after a restore it may come before its delivery.
+    """
+
+    store: Store
+    time: Time
+    chance: Chance
+
+    async def deliver(self, provider: str, letter: Acceptance) -> None:
+        """Bring one report."""
+        for _ in range(DELIVERIES_OF_LETTER_MAX):
+            if await self._bring(provider, letter):
+                return
+            await Turn("again", self.time.after(self.chance.spread(*LETTER_SECONDS)))
+
+    async def _bring(self, provider: str, letter: Acceptance) -> bool:
+        """Whether it was recorded."""
+        said: list[Settled] = []
+
+        async def wish() -> None:
+            said.append(await accept(self.store, provider, [letter]))
+
+        await until_answered(self.time, self.chance, wish)
+        return letter.delivery in said[-1].moved

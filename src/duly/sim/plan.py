@@ -1,0 +1,264 @@
+"""A plan: all that one seed draws before anything happens.
+
+Every seed is another world: which features are used and which faults strike, how often, how many workers,
+accounts and reminders there are, what receivers promise and what accounts have chosen. Leaving most of it
+out of most worlds finds more than having a little of everything in each (A. Groce et al., "Swarm Testing",
+ISSTA 2012). A plan is a value, so that a failing one can be made smaller and run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final
+
+from duly.core.limits import LEASE_MARGIN_SECONDS, Limits
+from duly.core.model import Capabilities, Channel, HoldPolicy, Lane, OnDoubt
+from duly.sim.chance import Chance
+from duly.sim.faults import Kind
+
+__all__ = ["Ask", "Feature", "Plan", "ProviderPlan", "Settings", "draw"]
+
+ACCOUNTS: Final = ("acme", "harbour", "zenith")
+CHANNELS: Final = (Channel.EMAIL, Channel.SMS, Channel.WEBHOOK)
+
+
+class Feature(StrEnum):
+    """What people do in a world, besides submitting reminders."""
+
+    CANCELS = "cancels"
+    OPT_OUTS = "opt_outs"
+    RESCHEDULES = "reschedules"
+    REDRIVES = "redrives"
+    DECISIONS = "decisions"  # an operator decides holds before they end by themselves
+    RELOADS = "reloads"
+    RESTORES = "restores"
+    RECEIPTS = "receipts"
+    SUBMITTED_TWICE = "submitted_twice"
+
+
+class Ask(StrEnum):
+    """A way to find out what a receiver has."""
+
+    KEYED = "keyed"
+    BY_ID = "by_id"
+    BY_KEY = "by_key"
+    ECHO = "echo"
+    SEARCH = "search"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderPlan:
+    """A provider and its receiver."""
+
+    name: str
+    channel: Channel
+    promise: Capabilities
+    timeout_seconds: float
+    rate: float | None
+    keeps: Capabilities | None = None  # what the receiver really keeps, where that is not what it promises
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One configuration. A reload brings another one."""
+
+    limits: Limits
+    lease_seconds: float
+    capacity: int
+    per_host: int
+    template_version: str
+    doubts: dict[str, OnDoubt]
+    holds: dict[str, HoldPolicy]
+
+
+@dataclass(frozen=True, slots=True)
+class ReminderPlan:
+    """A reminder that the application will submit, in seconds from the start."""
+
+    key: str
+    account: str
+    recipient: str
+    channels: tuple[Channel, ...]
+    submitted_at: float
+    due_at: float
+    lasts: float
+    lane: Lane
+    poison: bool
+    unrenderable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a seed has drawn. Probabilities of faults are per opportunity."""
+
+    seed: int
+    horizon_seconds: float
+    steps_max: int
+    workers: int
+    features: tuple[Feature, ...]
+    faults: tuple[tuple[Kind, float], ...]
+    providers: tuple[ProviderPlan, ...]
+    reminders: tuple[ReminderPlan, ...]
+    settings: tuple[Settings, ...]
+    refused: tuple[str, ...]  # recipients whose addresses are rejected
+
+    def has(self, feature: Feature) -> bool:
+        """Whether that is used in this world."""
+        return feature in self.features
+
+
+#: How likely each fault is where it is on at all, at most, per opportunity.
+MOST_LIKELY: Final[dict[Kind, float]] = {
+    Kind.CRASH_BEFORE_CALL: 0.02,
+    Kind.CRASH_AFTER_CALL: 0.02,
+    Kind.CRASH_WHILE_SENDING: 0.10,
+    Kind.FREEZE: 0.02,
+    Kind.POISON: 0.25,  # per reminder
+    Kind.STORE_UNANSWERED: 0.06,
+    Kind.STORE_REPLY_LOST: 0.06,
+    Kind.STORE_REPLY_SLOW: 0.03,
+    Kind.BATCH_TWICE: 0.30,
+    Kind.BATCH_COPY: 0.30,
+    Kind.BATCH_LATE: 0.30,
+    Kind.NOT_CONNECTED: 0.15,
+    Kind.REQUEST_LOST: 0.20,
+    Kind.REPLY_LOST: 0.40,
+    Kind.REPLY_LATE: 0.30,
+    Kind.CUT_AFTER_ACCEPTING: 0.30,
+    Kind.TOO_MANY: 0.15,
+    Kind.CLOSED_FOR_NOW: 0.15,
+    Kind.BROKEN: 0.30,
+    Kind.WRONG_SECRET: 0.08,
+    Kind.WRONG_ADDRESS: 0.05,
+    Kind.REJECTS: 0.10,
+    Kind.LOOK_FAILS: 0.40,
+    Kind.LEAP: 0.05,
+}
+
+
+def draw(seed: int) -> Plan:
+    """The plan of a seed."""
+    chance = Chance(seed, "plan")
+    horizon = chance.spread(60.0, 6 * 3600.0)
+    faults = tuple((kind, most * chance.spread(0.1, 1.0)) for kind, most in MOST_LIKELY.items() if chance.happens(0.5))
+    providers = tuple(_providers(chance))
+    likely = dict(faults)
+    return Plan(
+        seed=seed,
+        horizon_seconds=horizon,
+        steps_max=chance.number(200, 500),
+        workers=chance.number(1, 3),
+        features=tuple(chance.some(list(Feature), 0.4)),
+        faults=faults,
+        providers=providers,
+        reminders=tuple(_reminders(chance, horizon, providers, likely.get(Kind.POISON, 0.0))),
+        settings=tuple(_settings(chance, providers, number) for number in range(3)),
+        refused=tuple(chance.some([_recipient(n) for n in range(RECIPIENTS)], 0.1)),
+    )
+
+
+RECIPIENTS: Final = 4
+
+
+def _recipient(number: int) -> str:
+    return f"person-{number}"
+
+
+# --- receivers -----------------------------------------------------------------------------------
+
+
+def _providers(chance: Chance) -> list[ProviderPlan]:
+    channels = chance.some(CHANNELS, 0.5) or [chance.pick(CHANNELS)]
+    return [
+        ProviderPlan(
+            f"{channel}s",
+            channel,
+            _promise(chance, channel),
+            timeout_seconds=chance.spread(2.0, 20.0),
+            rate=chance.spread(0.1, 50.0) if chance.happens(0.3) else None,
+        )
+        for channel in channels
+    ]
+
+
+def _promise(chance: Chance, channel: Channel) -> Capabilities:
+    """Mostly one way to ask, sometimes two, sometimes none."""
+    ways = {chance.pick(list(Ask)) for _ in range(chance.pick((0, 1, 1, 1, 2)))}
+    looks = ways & {Ask.BY_ID, Ask.BY_KEY, Ask.SEARCH}
+    return Capabilities(
+        channel,
+        keyed_for=timedelta(seconds=chance.spread(300.0, 2 * 86400.0)) if Ask.KEYED in ways else None,
+        lookup_by_id=Ask.BY_ID in ways,
+        lookup_by_key=Ask.BY_KEY in ways,
+        echoes_key=Ask.ECHO in ways,
+        echo_within=timedelta(seconds=chance.spread(10.0, 3600.0)) if Ask.ECHO in ways else None,
+        searchable=Ask.SEARCH in ways,
+        settling=timedelta(seconds=chance.spread(1.0, 900.0)) if looks else None,
+        names_message=chance.happens(0.5) or channel is not Channel.WEBHOOK or Ask.BY_ID in ways,
+    )
+
+
+# --- configurations ------------------------------------------------------------------------------
+
+
+def _settings(chance: Chance, providers: Sequence[ProviderPlan], number: int) -> Settings:
+    longest = max(provider.timeout_seconds for provider in providers)
+    return Settings(
+        limits=Limits(
+            attempts_max=chance.pick((2, 4, 100)),
+            backoff_ceiling_seconds=chance.spread(10.0, 900.0),
+            retry_after_ceiling_seconds=chance.spread(60.0, 3600.0),
+            looking_longest=timedelta(seconds=chance.spread(600.0, 86400.0)),
+            deaths_max=chance.number(1, 3),
+        ),
+        lease_seconds=longest + LEASE_MARGIN_SECONDS + chance.spread(2.0, 60.0),
+        capacity=chance.pick((1, 2, 8, 64)),
+        per_host=chance.pick((1, 8)),
+        template_version=f"v{number}",
+        doubts={account: chance.pick(list(OnDoubt)) for account in ACCOUNTS},
+        holds={account: _hold(chance) for account in ACCOUNTS},
+    )
+
+
+def _hold(chance: Chance) -> HoldPolicy:
+    ends = chance.spread(600.0, 7 * 86400.0)
+    then = chance.pick((OnDoubt.CLOSE, OnDoubt.RESEND))
+    return HoldPolicy(timedelta(seconds=ends * chance.between(0.1, 1.2)), timedelta(seconds=ends), then)
+
+
+# --- reminders -----------------------------------------------------------------------------------
+
+
+def _reminders(chance: Chance, horizon: float, providers: Sequence[ProviderPlan], poison: float) -> list[ReminderPlan]:
+    channels = [provider.channel for provider in providers]
+    accounts = ACCOUNTS[: chance.number(1, len(ACCOUNTS))]
+    return [_reminder(chance, number, horizon, channels, accounts, poison) for number in range(chance.number(4, 12))]
+
+
+def _reminder(
+    chance: Chance,
+    number: int,
+    horizon: float,
+    channels: Sequence[Channel],
+    accounts: Sequence[str],
+    poison: float,
+) -> ReminderPlan:
+    submitted_at = chance.between(0.0, horizon * 0.5)
+    wanted = chance.some(channels, 0.6) or [chance.pick(channels)]
+    if chance.happens(0.05):  # one that nobody is configured for
+        wanted = list(dict.fromkeys([*wanted, chance.pick(CHANNELS)]))
+    return ReminderPlan(
+        key=f"r{number}",
+        account=chance.pick(accounts),
+        recipient=_recipient(chance.number(0, RECIPIENTS - 1)),
+        channels=tuple(wanted),
+        submitted_at=submitted_at,
+        due_at=submitted_at + chance.between(-10.0, horizon * 0.4),
+        lasts=chance.spread(60.0, 2 * 86400.0),
+        lane=chance.pick(list(Lane)),
+        poison=chance.happens(poison),
+        unrenderable=chance.happens(0.03),
+    )

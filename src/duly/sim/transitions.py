@@ -1,0 +1,48 @@
+"""Which rows of the table of transitions a simulation can reach, and why it cannot reach the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from duly.core.states import TRANSITIONS, State
+
+__all__ = ["NOT_MADE", "Step", "missing", "shown"]
+
+Step = tuple[State | None, State]
+S = State
+
+_NO_SUMMARIES: Final = "this version makes no summaries, so nothing is folded into one"
+_NO_SHADOWS: Final = "this version has no shadow mode"
+_NEVER_SENT: Final = (
+    "such an end is only reached where nothing can have been accepted; the way out is for receivers that break"
+    " their promises, and simulated ones keep them"
+)
+
+#: Rows that no simulation of this version takes, and why.
+NOT_MADE: Final[dict[Step, str]] = {
+    (S.LEASED, S.FOLDED): _NO_SUMMARIES,
+    (S.FOLDED, S.SENT): _NO_SUMMARIES,
+    (S.FOLDED, S.UNCONFIRMED): _NO_SUMMARIES,
+    (S.FOLDED, S.READY): _NO_SUMMARIES,
+    (S.LEASED, S.SHADOWED): _NO_SHADOWS,
+    (S.SHADOWED, S.SENT): _NO_SHADOWS,
+    (S.REJECTED, S.SENT): _NEVER_SENT,
+    (S.DEAD, S.SENT): _NEVER_SENT,
+    (S.EXPIRED, S.SENT): _NEVER_SENT,
+    (S.SUPPRESSED, S.SENT): _NEVER_SENT,
+    (S.CANCELLED, S.SENT): _NEVER_SENT,
+    (S.SKIPPED, S.SENT): _NEVER_SENT,
+}
+
+
+def shown(step: Step) -> str:
+    """A row of the table as text."""
+    return f"{step[0] or '(new)'} -> {step[1]}"
+
+
+def missing(exercised: Iterable[Step]) -> list[Step]:
+    """Rows that could have been taken and were not, in the table's order."""
+    taken = set(exercised)
+    rows = ((origin, target) for origin, targets in TRANSITIONS.items() for target in targets)
+    return [row for row in rows if row not in taken and row not in NOT_MADE]

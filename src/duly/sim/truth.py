@@ -1,0 +1,101 @@
+"""What checkers are told and what they answer: the ledger, the truth beside it, and complaints.
+
+A checker hears of every commit (`changed`), of every message that leaves (`left`), of every message that a
+receiver takes (`taken`), and of the end of the world (`ended`). It answers with complaints. It knows the
+truth, which the ledger does not: what receivers really accepted.
+
+After a restore the ledger begins another past: attempt numbers start again where the backup stood. So what is
+said about attempts is said within one *era*, and what is said about deliveries holds across all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from duly.sim.ledger import Change, Ledger
+
+__all__ = ["OPERATOR", "Checker", "Complaint", "Left", "Taken", "Truth", "Violation"]
+
+#: Who decides, in the name of people.
+OPERATOR: Final = "operator"
+
+
+class Complaint(NamedTuple):
+    """What is wrong, and with which delivery (None: with the ledger as a whole)."""
+
+    delivery: bytes | None
+    text: str
+
+
+class Left(NamedTuple):
+    """A message that left for a receiver."""
+
+    delivery: bytes
+    number: int
+    body_hash: bytes
+
+
+class Taken(NamedTuple):
+    """A message that a receiver accepted, under the attempt `number` of an era. Repeats that it drops are none."""
+
+    delivery: bytes
+    era: int
+    number: int
+    request_id: str
+
+
+@dataclass(slots=True)
+class Truth:
+    """What really is: the ledger as it is committed, what receivers accepted, and what people asked for."""
+
+    ledger: Ledger
+    taken: dict[bytes, list[Taken]] = field(default_factory=dict)
+    era: int = 0
+    names_message: Callable[[str], bool] = lambda _: True
+    may_resend: Callable[[bytes], bool] = lambda _: False  # whether a policy lets this delivery be sent again in doubt
+    expected: dict[bytes, str] = field(default_factory=dict)  # deliveries that must exist in the end, and why
+
+    def of(self, delivery: bytes) -> list[Taken]:
+        """What was accepted of a delivery, whenever."""
+        return self.taken.get(delivery, [])
+
+    def twice(self, delivery: bytes) -> bool:
+        """Whether it was accepted more than once."""
+        return len(self.of(delivery)) > 1
+
+    def taken_as(self, delivery: bytes, number: int) -> bool:
+        """Whether that attempt of this era was accepted."""
+        return any((one.era, one.number) == (self.era, number) for one in self.of(delivery))
+
+
+class Violation(Exception):
+    """A checker has said no."""
+
+    def __init__(self, checker: str, complaint: Complaint) -> None:
+        super().__init__(f"{checker}: {complaint.text}")
+        self.checker, self.complaint = checker, complaint
+
+
+class Checker:
+    """Base: complains about nothing."""
+
+    def changed(self, change: Change, truth: Truth) -> Iterator[Complaint]:
+        """After a commit."""
+        yield from ()
+
+    def left(self, left: Left, truth: Truth) -> Iterator[Complaint]:
+        """When a message leaves."""
+        yield from ()
+
+    def taken(self, taken: Taken, truth: Truth) -> Iterator[Complaint]:
+        """When a receiver has accepted a message; `truth` holds it already."""
+        yield from ()
+
+    def ended(self, truth: Truth) -> Iterator[Complaint]:
+        """When all is over."""
+        yield from ()
+
+    def restored(self) -> None:
+        """The ledger has another past."""

@@ -1,0 +1,346 @@
+"""A world: one seed's ledger, workers, receivers and people, run to its end.
+
+First come faults and wishes; then faults stop, every worker that is missing comes back, time goes on, and
+everything has to come to its end: holds too, which may take days. After every call the ledger is looked at,
+and every checker is asked.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from duly.core import keys
+from duly.core.model import OnDoubt
+from duly.core.states import FINAL, State
+from duly.flows.evidence import Acceptance
+from duly.ports import Answer, HttpRequest, Store
+from duly.sim.chance import Chance
+from duly.sim.checkers import CHECKERS
+from duly.sim.clocks import Time
+from duly.sim.faults import Faults
+from duly.sim.history import History
+from duly.sim.ledger import Change, Ledger
+from duly.sim.network import Network
+from duly.sim.people import APPLICATION, POSTMAN, People, Postman
+from duly.sim.plan import Feature, Plan, ProviderPlan
+from duly.sim.ports import Queue, SimStore
+from duly.sim.receivers import Accepted, Receiver
+from duly.sim.restoring import Restorer
+from duly.sim.scheduler import Incarnation, Scheduler
+from duly.sim.truth import Checker, Complaint, Left, Taken, Truth, Violation
+from duly.sim.turns import NEVER_US
+from duly.sim.workers import NAMESPACE, Worker, clock_of
+from duly.stores.sqlite import SqliteStore
+from duly.testing.driving import at_once, drive
+
+__all__ = ["World"]
+
+AWAY_SECONDS: Final = (0.1, 120.0)
+ECHO_PART: Final = 0.9
+RECEIPT_SECONDS: Final = (1.0, 86400.0)
+CALM_STEPS_MAX: Final = 6_000
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was exercised."""
+
+    steps: int = 0
+    calls: int = 0
+
+
+class World:
+    """One plan, on one ledger file that is its own. `run` raises Violation."""
+
+    def __init__(self, plan: Plan, path: Path) -> None:
+        self.plan, self.tally = plan, Tally()
+        self.transitions: Counter[tuple[State | None, State]] = Counter()
+        self.history = History()
+        self.time = Time()
+        self.faults = Faults(plan.seed, dict(plan.faults))
+        self.scheduler = Scheduler(self.time, self._chance("scheduler"), self.faults, self._due, self._life_told)
+        self.ledger = Ledger(path)
+        self.truth = Truth(self.ledger, names_message=self._names_message, may_resend=self._may_resend)
+        self.checkers: list[Checker] = [kind() for kind in CHECKERS]
+        self._path, self._backup = path, path.with_suffix(".backup")
+        self._store: SqliteStore | None = None
+        self._hired = 0
+        self._everybody = Incarnation("everybody", mortal=False)
+        self._restoring = False
+        self._build()
+
+    def _chance(self, stream: str) -> Chance:
+        return Chance(self.plan.seed, stream)
+
+    def _build(self) -> None:
+        self._open()
+        receivers = {one.name: self._receiver(one) for one in self.plan.providers}
+        self.network = Network(
+            self.scheduler, receivers, self.faults, self._chance("network"), self._left, self._answered
+        )
+        self.queue = Queue(self.faults, self._chance("queue"))
+        port = self._port(self._everybody)
+        self.people = People(self.plan, port, self.time, self._chance("people"), self.truth)
+        self.postman = Postman(port, self.time, self._chance("postman"))
+        self._start_people(port)
+        for _ in range(self.plan.workers):
+            self._hire()
+
+    # --- run -------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """To the end. Raises Violation at the first sentence of the promise that does not hold."""
+        try:
+            self._chaos()
+            self._calm()
+            self._judge_end()
+        finally:
+            self.close()
+
+    def _chaos(self) -> None:
+        """Faults and wishes, until all that was planned has happened, or for long enough."""
+        ends_us = self.time.after(self.plan.horizon_seconds)
+        while self.tally.steps < self.plan.steps_max or self.time.us < ends_us:
+            if self.tally.steps >= self.plan.steps_max * 4 or not self._step():
+                return
+
+    def _calm(self) -> None:
+        self.faults.on = False
+        self.history.add(self.time.us, "world", "faults stop")
+        for _ in range(CALM_STEPS_MAX):
+            if self._is_over() or not self._step():
+                return
+
+    def _step(self) -> bool:
+        self.tally.steps += 1
+        return self.scheduler.step()
+
+    def _is_over(self) -> bool:
+        """Whether all that was asked for is there, and final."""
+        if self._restoring or self.ledger.moments.get("tick", NEVER_US) < NEVER_US:
+            return False
+        open_rows = any(row.state not in FINAL for row in self.ledger.standing.values())
+        return not open_rows and self.truth.expected.keys() <= self.ledger.standing.keys() and not self._wishes()
+
+    def _wishes(self) -> bool:
+        """Whether somebody has still something to ask for."""
+        return any(actor.name in (APPLICATION, POSTMAN) for actor in self.scheduler.actors)
+
+    def _judge_end(self) -> None:
+        for checker in self.checkers:
+            self._judge(checker, checker.ended(self.truth))
+        if self._store is not None:
+            broken = [f"{name}: {count}" for name, count in drive(self._store.views().invariants()) if count]
+            if broken:
+                raise Violation("Invariants", Complaint(None, f"invariants of the ledger are broken: {broken}"))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        for actor in self.scheduler.actors:
+            actor.coroutine.close()
+        self.ledger.close()
+        if self._store is not None:
+            drive(self._store.close())
+
+    # --- workers ---------------------------------------------------------------------------------
+
+    def _hire(self) -> None:
+        """A new incarnation, under one of the configurations."""
+        if self._restoring:
+            return
+        self._hired += 1
+        chance = self._chance(f"worker {self._hired}")
+        life = Incarnation(f"w{self._hired}")
+        settings = chance.pick(self.plan.settings) if self.plan.has(Feature.RELOADS) else self.plan.settings[0]
+        Worker(
+            life,
+            self.plan,
+            settings,
+            self._port(life),
+            self.scheduler,
+            self.network,
+            self.queue,
+            chance,
+            self.faults,
+            clock_of(self.scheduler, chance),
+        ).start()
+        self.history.add(self.time.us, life.name, f"starts with {settings.template_version}")
+        if self.plan.has(Feature.RELOADS):
+            reload_us = self.time.after(chance.spread(1.0, self.plan.horizon_seconds * 2))
+            self.scheduler.at(reload_us, lambda: self._reload(life))
+
+    def _reload(self, life: Incarnation) -> None:
+        if life.alive and self.faults.on:
+            self.scheduler.kill(life, "is replaced")
+
+    def _life_told(self, life: Incarnation, what: str) -> None:
+        """A worker has died, or is frozen. Somebody starts another one."""
+        self.history.add(self.time.us, life.name, what)
+        if not life.alive:
+            seconds = self._chance(f"after {life.name}").spread(*AWAY_SECONDS)
+            self.scheduler.at(self.time.after(seconds), self._hire)
+
+    # --- the ledger ------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        self._store = drive(SqliteStore.open(self._path, run=at_once, now=self.time.microseconds, durable=False))
+
+    def _port(self, life: Incarnation) -> Store:
+        return SimStore(
+            lambda: cast("Store | None", self._store), life, self.time, self._chance(f"store {life.name}"), self
+        ).port
+
+    def called(self, life: Incarnation, call: str, arguments: tuple[Any, ...], reply: object) -> None:
+        """See Watcher."""
+        self.tally.calls += 1
+        change = None if self._store is None else self.ledger.look(self.time.us, life.name, call)
+        self.history.add(self.time.us, life.name, call, arguments, "->", reply, *([change] if change else []))
+        if change is not None:
+            self._changed(change)
+
+    def _changed(self, change: Change) -> None:
+        for before, after in change.moves:
+            origin = before.state if before else None
+            if origin is not after.state:
+                self.transitions[origin, after.state] += 1
+        for checker in self.checkers:
+            self._judge(checker, checker.changed(change, self.truth))
+        self.scheduler.rested()
+
+    def _judge(self, checker: Checker, complaints: Iterator[Complaint]) -> None:
+        for complaint in complaints:
+            raise Violation(type(checker).__name__, complaint)
+
+    def _due(self, duty: str) -> int:
+        return self.ledger.moments.get(duty, NEVER_US)
+
+    # --- messages --------------------------------------------------------------------------------
+
+    def _receiver(self, one: ProviderPlan) -> Receiver:
+        refuses = frozenset(f"{recipient}@{one.channel}" for recipient in self.plan.refused)
+        return Receiver(
+            one.name,
+            one.keeps or one.promise,
+            self.time,
+            self.faults,
+            self._chance(f"receiver {one.name}"),
+            self._taken,
+            refuses,
+        )
+
+    def _left(self, life: Incarnation, provider: str, content: HttpRequest) -> None:
+        headers = dict(content.headers)
+        delivery = _delivery(headers["idempotency-key"])
+        left = Left(delivery, int(headers["attempt"]), keys.payload_hash(content.body))
+        self.history.add(self.time.us, life.name, f"a request leaves for {provider}", left)
+        for checker in self.checkers:
+            self._judge(checker, checker.left(left, self.truth))
+
+    def _answered(self, life: Incarnation, content: HttpRequest, answer: Answer) -> None:
+        self.history.add(self.time.us, life.name, "an answer arrives", content, answer)
+
+    def _taken(self, receiver: Receiver, accepted: Accepted) -> None:
+        asked = accepted.asked
+        taken = Taken(_delivery(asked.key), self.truth.era, asked.number, accepted.request_id)
+        self.truth.taken.setdefault(taken.delivery, []).append(taken)
+        self.history.add(self.time.us, receiver.name, "accepts it", taken)
+        self._report(receiver, taken)
+        for checker in self.checkers:
+            self._judge(checker, checker.taken(taken, self.truth))
+
+    def _report(self, receiver: Receiver, taken: Taken) -> None:
+        """Echoes always come, within their time; receipts as they like."""
+        chance, promise = receiver.chance, receiver.promise
+        if promise.echoes_key and promise.echo_within is not None:
+            seconds = promise.echo_within.total_seconds() * chance.between(0.0, ECHO_PART)
+        elif self.plan.has(Feature.RECEIPTS) and chance.happens(0.5):
+            seconds = chance.spread(*RECEIPT_SECONDS)
+        else:
+            return
+        self.scheduler.at(self.time.after(seconds), lambda: self._bring(receiver, taken))
+
+    def _bring(self, receiver: Receiver, taken: Taken) -> None:
+        named = receiver.promise.names_message
+        letter = Acceptance(taken.delivery, taken.number, self.time.now(), "reported", taken.request_id, named)
+        self.scheduler.start(self._everybody, POSTMAN, self.postman.deliver(receiver.name, letter))
+
+    def _names_message(self, provider: str) -> bool:
+        return self.network.receivers[provider].promise.names_message
+
+    def _may_resend(self, reminder: bytes) -> bool:
+        """Whether some configuration lets deliveries of this reminder's account be sent again in doubt."""
+        accounts = {one.account for one in self.plan.reminders if _reminder_id(one.account, one.key) == reminder}
+        return any(
+            OnDoubt.RESEND in (settings.doubts[account], settings.holds[account].then)
+            for settings in self.plan.settings
+            for account in accounts
+        )
+
+    # --- people ----------------------------------------------------------------------------------
+
+    def _start_people(self, port: Store) -> None:
+        for name, do in self.people.doings():
+            self.scheduler.start(self._everybody, name, do())
+        if self.plan.has(Feature.RESTORES):
+            chance = self._chance("restore")
+            first = chance.between(0.0, self.plan.horizon_seconds * 0.7)
+            last = first + chance.between(1.0, self.plan.horizon_seconds * 0.5)
+            self.scheduler.start(self._everybody, "restorer", self._restorer(port, chance).restore(first, last))
+
+    def _restorer(self, port: Store, chance: Chance) -> Restorer:
+        longest = max(provider.timeout_seconds for provider in self.plan.providers)
+        return Restorer(
+            port,
+            self.time,
+            chance,
+            self.people,
+            longest,
+            lambda: self.ledger.back_up(self._backup),
+            self._stop,
+            self._put_back,
+            self._work_again,
+        )
+
+    def _stop(self) -> None:
+        """Every worker is killed, and the database is away."""
+        self.history.add(self.time.us, "operator", "stops everything")
+        self._restoring = True
+        for life in {id(actor.life): actor.life for actor in self.scheduler.actors if actor.life.mortal}.values():
+            self.scheduler.kill(life, "is stopped")
+        if self._store is not None:
+            drive(self._store.close())
+        self._store = None
+        self.ledger.close()
+
+    def _put_back(self) -> None:
+        for suffix in ("-wal", "-shm"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        shutil.copyfile(self._backup, self._path)
+        self._open()
+        self.ledger.start_over()
+        self.truth.era += 1
+        self.queue.strays.clear()
+        for checker in self.checkers:
+            checker.restored()
+        self.history.add(self.time.us, "operator", "puts the backup back")
+
+    def _work_again(self) -> None:
+        self._restoring = False
+        for _ in range(self.plan.workers):
+            self._hire()
+
+
+def _delivery(key: str) -> bytes:
+    found = keys.parse(key)
+    if found is None:
+        raise ValueError(f"{key!r} is no delivery's key")
+    return found
+
+
+def _reminder_id(account: str, key: str) -> bytes:
+    return keys.reminder_id(NAMESPACE, account, key)

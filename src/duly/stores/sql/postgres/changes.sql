@@ -1,0 +1,56 @@
+-- Changes that come from outside: a contact is suppressed, an occurrence is moved, dead letters return to work.
+
+-- name: lock_contact
+-- $1 id. Before anything else, so that it and a begin wait for each other. Whoever commits first wins.
+select suppressed from contact where id = $1::uuid for update;
+
+-- name: suppress
+-- $1 id, $2 actor, $3 reason. The revision rises, so that no admission of before can begin. Reads the open work from end
+-- to end: an index would cost every delivery more than this costs somebody who opts out.
+with k as (
+  update contact set suppressed = $3, revision = revision + 1 where id = $1::uuid returning id)
+insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
+select w.account_id, w.reminder_id, w.delivery_id, 'suppressed', s.state, s.state, $2, $3
+from k join work w on w.contact_id = k.id
+cross join lateral (select case when w.begun then 'sending' else w.state end as state) s;
+
+-- name: reschedule
+-- $1 id, $2 actor, $3 reason, $4 next due at, $5 deadline. A tick that has seen it as it was finds another revision.
+with r as (
+  update reminder set next_due_at = $4::timestamptz, deadline_at = $5::timestamptz, revision = revision + 1
+  where id = $1::uuid and status = 'active' and next_due_at is not null
+  returning id, account_id),
+noted as (
+  insert into event (account_id, reminder_id, kind, from_state, to_state, actor, reason)
+  select r.account_id, r.id, 'rescheduled', 'active', 'active', $2, $3 from r)
+select exists (select from r), exists (select from reminder where id = $1::uuid);
+
+-- name: requeue
+-- $1 ids, $2 actor, $3 reason. The head is locked: acceptance that comes at this moment waits, and ends what it then
+-- finds. What was due before a guard was closed may have been sent by what that guard's backup had forgotten. The fence
+-- went with the work: seconds are more than any fence that somebody may remember.
+with heads as materialized (
+  select d.*, exists (select from guard g where g.closed_at is null or d.due_at <= g.closed_at) as restored
+  from delivery d
+  where d.id = any (array(select unnest($1::uuid[]))) and d.status in ('dead', 'rejected')
+  order by d.id for update),
+opened as (
+  update delivery d set status = null, reason = null, finished_at = null
+  where d.id = any (array(select id from heads))),
+added as (
+  insert into work (delivery_id, account_id, provider, lane, state, fence, attempts, spared, doubt, restored,
+                    first_unknown_at, reason, next_at, due_at, deadline_at, occurrence, channel, reminder_id,
+                    recipient_id, contact_id, endpoint)
+  select h.id, h.account_id, h.provider, h.lane, case when h.restored then 'uncertain' else 'ready' end,
+         greatest(extract(epoch from now() - timestamptz '2020-01-01 00:00:00+00')::int,
+                  1 + (select max(a.fence) from attempt a where a.delivery_id = h.id)),
+         h.attempts, h.attempts, h.restored, h.restored, case when h.restored then h.due_at end,
+         case when h.restored then 'restored' end, clock_timestamp(), h.due_at, h.deadline_at, h.occurrence, h.channel,
+         h.reminder_id, h.recipient_id, h.contact_id, h.endpoint
+  from heads h),
+noted as (
+  insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
+  select h.account_id, h.reminder_id, h.id, 'redriven', h.status, case when h.restored then 'uncertain' else 'ready' end,
+         $2, $3
+  from heads h)
+select id from heads;

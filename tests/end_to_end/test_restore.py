@@ -1,0 +1,314 @@
+"""A restored backup: nothing that was sent after it is accepted twice, and nothing leaves before an operator says so.
+
+One story per database, with a real backup of each: `pg_dump` and `psql` into a new database, and SQLite's backup
+into a new file. After the backup an hour's events happen: deliveries are sent, reminders come in, one is cancelled
+and one contact opts out. Then the database is lost. Three receivers make different promises: one drops repeats, one
+can be looked up, and one does neither.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import sqlite3
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from duly.core import keys
+from duly.ports import Store
+from duly.runtime.bootstrap import open_store
+from duly.runtime.config import parse
+from duly.testing.builders import NAMESPACE
+from duly.testing.receiver import Receiver
+from tests.end_to_end.doubles import beside
+from tests.end_to_end.installation import (
+    ACCOUNT,
+    DIALECTS,
+    Installation,
+    Run,
+    Shown,
+    reminder,
+    settle_in,
+    tell_on_both,
+    wait_until,
+)
+
+KINDS: Final = ("keyed", "lookable", "bare")
+#: What became of a reminder's delivery, by the time of the backup and by the time of the loss.
+SENT_BEFORE: Final = "before"  # sent before the backup
+SENT_SINCE: Final = ("open", "new")  # in the backup as ready; came in after it. Both were sent after it
+NEVER_SENT: Final = ("moved",)  # moved to a moment before the closing, after the loss
+LATER: Final = "later"  # moved to a moment after the closing
+HOUR: Final = 3600.0
+WHY: Final = "the disk failed; backup of 03:00"
+ENDPOINTS: Final = """
+[endpoints.lookable]
+url = "{lookable}"
+deduplicates = false
+lookup_url = "{lookup}"
+settling_seconds = 0.5
+
+[endpoints.bare]
+url = "{bare}"
+deduplicates = false
+"""
+
+
+@dataclass
+class Receivers:
+    """The receiving side: it remembers what the restored ledger does not."""
+
+    keyed: Receiver
+    lookable: Receiver
+    bare: Receiver
+
+    def url(self, kind: str) -> str:
+        """Where a reminder of that kind is sent."""
+        receiver: Receiver = getattr(self, kind)
+        return receiver.url("ok", kind)
+
+    @property
+    def requests(self) -> int:
+        """How many messages came, repeats too."""
+        return self.keyed.requests + self.lookable.requests + self.bare.requests
+
+
+@dataclass
+class Story:
+    """What was seen on the way; the ledger and the receivers as they are in the end."""
+
+    since: datetime
+    backed_up_at: datetime
+    requests_before: int
+    requests_under_guard: int = -1
+    opened: dict[str, Any] = field(default_factory=dict)
+    guard_events: list[dict[str, Any]] = field(default_factory=list)
+    plan: dict[str, Any] = field(default_factory=dict)
+    doctor: dict[str, Any] = field(default_factory=dict)
+    refused: dict[str, Run] = field(default_factory=dict)
+    under_guard: dict[str, Shown] = field(default_factory=dict)
+    healthy: dict[str, Any] = field(default_factory=dict)
+    ledger: dict[str, Shown] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+
+
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[tuple[Story, Receivers]]]:
+    """The story on each database."""
+    return tell_on_both(_restored, tmp_path_factory.mktemp("restored"))
+
+
+@pytest.fixture(params=DIALECTS)
+def told(request: pytest.FixtureRequest, stories: dict[str, Future[tuple[Story, Receivers]]]) -> tuple[Story, Receivers]:
+    """The story on each database in turn, and who received."""
+    return stories[request.param].result()
+
+
+@pytest.fixture
+def story(told: tuple[Story, Receivers]) -> Story:
+    """The story alone."""
+    return told[0]
+
+
+@pytest.fixture
+def receivers(told: tuple[Story, Receivers]) -> Receivers:
+    """The receivers alone."""
+    return told[1]
+
+
+# --- the story -----------------------------------------------------------------------------------
+
+
+def _restored(dialect: str, folder: Path) -> tuple[Story, Receivers]:
+    with ExitStack() as stack:
+        receivers = Receivers(
+            stack.enter_context(beside(Receiver())),
+            stack.enter_context(beside(Receiver(deduplicates=False, lookup=True))),
+            stack.enter_context(beside(Receiver(deduplicates=False))),
+        )
+        duly = stack.enter_context(settle_in(dialect, folder))
+        _configure(duly, receivers)
+        rows = _rows(receivers)
+        backup = _live_until_the_backup(duly, rows, folder)
+        ids = _live_on(duly, rows)
+        restored = stack.enter_context(backup(duly))
+        return _come_back(restored, dialect, rows, ids, receivers), receivers
+
+
+def _configure(duly: Installation, receivers: Receivers) -> None:
+    duly.text += ENDPOINTS.format(
+        lookable=receivers.url("lookable"), lookup=receivers.lookable.lookup_url(), bare=receivers.url("bare")
+    )
+    duly.file.write_text(duly.text, encoding="utf-8")
+
+
+def _rows(receivers: Receivers) -> dict[str, dict[str, Any]]:
+    """Reminders by their keys. What is not due yet is due in an hour."""
+    due = {SENT_BEFORE: -1.0, "open": -1.0, "new": -1.0, "moved": HOUR, LATER: HOUR}
+    rows = {
+        f"{what}-{kind}": reminder(f"{what}-{kind}", webhook=receivers.url(kind), due_in=due_in)
+        for what, due_in in due.items()
+        for kind in KINDS
+    }
+    url = receivers.keyed.url("ok", "opted-out")
+    called_off = reminder("cancelled", webhook=receivers.url("keyed"), due_in=HOUR)
+    return {**rows, "cancelled": called_off, "opted-out": reminder("opted-out", webhook=url, due_in=HOUR)}
+
+
+def _take(duly: Installation, rows: Mapping[str, Any], *whats: str) -> None:
+    told = duly.take(row for key, row in rows.items() if key.startswith(whats))
+    assert told["rejected"] == 0
+
+
+def _live_until_the_backup(
+    duly: Installation, rows: Mapping[str, Any], folder: Path
+) -> Callable[[Installation], Any]:
+    """Some are sent, some are ready, some are not due yet."""
+    _take(duly, rows, SENT_BEFORE)
+    duly.run("up", "--until-idle", "--patience", "0")
+    _take(duly, rows, "open", "moved", LATER, "cancelled", "opted-out")
+    duly.run("tick")
+    return _back_up(duly, folder)
+
+
+def _live_on(duly: Installation, rows: Mapping[str, Any]) -> dict[str, str]:
+    """What the backup does not know; returns the ids of all deliveries so far."""
+    _take(duly, rows, "new")
+    duly.run("up", "--until-idle", "--patience", "0")
+    _call_off(duly, rows)
+    ledger = duly.ledger()
+    assert {one["status"] for one in ledger.values()} == {"sent"}
+    return {key: one["id"] for key, one in ledger.items()}
+
+
+def _call_off(duly: Installation, rows: Mapping[str, Any]) -> None:
+    """A cancel and an opt-out; no command does the latter in this version."""
+    duly.told("cancel", "cancelled", "--account", ACCOUNT)
+    contact = keys.contact_id(NAMESPACE, ACCOUNT, "webhook", rows["opted-out"]["to"]["webhook"])
+    _ask(duly, lambda store: store.suppress("tests", "opted_out", contact))
+
+
+def _move(duly: Installation, *names: str) -> None:
+    """Reschedule these to now; no command does it in this version."""
+    now = datetime.now(UTC)
+    for key in names:
+        identity = keys.reminder_id(NAMESPACE, ACCOUNT, key)
+        _ask(duly, lambda store, identity=identity: store.reschedule("tests", "moved", identity, now, now + timedelta(1)))
+
+
+def _ask(duly: Installation, call: Callable[[Store], Coroutine[Any, Any, Any]]) -> None:
+    async def ask() -> None:
+        async with open_store(parse(duly.text, duly.file, duly.settings)) as store:
+            assert await call(store)
+
+    asyncio.run(ask())
+
+
+def _come_back(
+    duly: Installation, dialect: str, rows: Mapping[str, Any], ids: dict[str, str], receivers: Receivers
+) -> Story:
+    """Open the guard, find out, submit again, close it, and go on."""
+    started = datetime.now(UTC)
+    story = Story(started, started, receivers.requests, ids=ids)
+    if dialect == "sqlite":
+        story.refused["ahead"] = duly.run("restore", "open", "--why", WHY, "--since", _ahead(), code=1)
+        story.opened = duly.told("restore", "open", "--why", WHY)
+    with duly.running("up") as up:
+        wait_until(lambda: "restore_guard_open" in up.said, "the guard")
+        wait_until(lambda: _settled(duly, "open"), "what was open is asked for")
+        _take(duly, rows, "new")
+        _call_off(duly, rows)
+        _move(duly, *(f"moved-{kind}" for kind in KINDS))
+        wait_until(lambda: _settled(duly, "new", "moved"), "what is submitted again is asked for")
+        story.plan, story.doctor = duly.told("restore", "plan"), duly.told("doctor", code=1)
+        story.refused["close"] = duly.run("restore", "close", "--why", WHY, code=1)
+        story.under_guard, story.requests_under_guard = duly.ledger(), receivers.requests
+        story.guard_events = up.end(signal.SIGTERM).events("restore_guard_open")
+    duly.told("restore", "close", "--why", WHY, "--submitted-again")
+    story.refused["again"] = duly.run("restore", "close", "--why", WHY, "--submitted-again", code=1)
+    _move(duly, *(f"{LATER}-{kind}" for kind in KINDS), "opted-out")
+    duly.run("up", "--until-idle")
+    story.healthy, story.ledger = duly.told("doctor"), duly.ledger()
+    return story
+
+
+def _ahead() -> str:
+    return (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+
+
+def _settled(duly: Installation, *whats: str) -> bool:
+    """Whether nothing more can be found out about these while nothing may be sent."""
+    ledger = duly.ledger()
+    found = [ledger.get(f"{what}-{kind}", {}).get("status") for what in whats for kind in KINDS]
+    wanted = [status for what in whats for status in STANDS[what]]
+    return found == wanted
+
+
+#: Where a delivery of each kind stands while the guard is open, once everything was asked that can be asked.
+STANDS: Final = {
+    "open": ("ready", "sent", "held"),
+    "new": ("ready", "sent", "held"),
+    "moved": ("ready", "ready", "held"),
+}
+
+
+# --- backups -------------------------------------------------------------------------------------
+
+
+def _back_up(duly: Installation, folder: Path) -> Callable[[Installation], Any]:
+    """Back the database up; gives what restores it, as a context."""
+    if duly.database.startswith("sqlite"):
+        return _back_up_sqlite(folder)
+    return _back_up_postgres(duly.database, folder)
+
+
+def _back_up_sqlite(folder: Path) -> Callable[[Installation], Any]:
+    """SQLite's own online backup (https://www.sqlite.org/backup.html)."""
+    live, kept = folder / "duly.db", folder / "backup.db"
+    with closing(sqlite3.connect(live)) as source, closing(sqlite3.connect(kept)) as target:
+        source.backup(target)
+
+    @contextmanager
+    def restore(duly: Installation) -> Iterator[Installation]:
+        for name in ("duly.db", "duly.db-wal", "duly.db-shm"):
+            (folder / name).unlink(missing_ok=True)
+        shutil.copyfile(kept, live)
+        yield duly
+
+    return restore
+
+
+def _back_up_postgres(url: str, folder: Path) -> Callable[[Installation], Any]:
+    """pg_dump, and psql into a database that is new (https://www.postgresql.org/docs/current/backup-dump.html)."""
+    from tests.stores.postgres_server import find_binaries, fresh_database  # noqa: PLC0415 - needs the driver
+
+    dump, programs = folder / "backup.sql", find_binaries()
+    if programs is None or not (programs / "pg_dump").exists() or "search_path" in url:
+        pytest.skip("a restore is not tested: there is no pg_dump, or the server gives no databases")
+    _run([programs / "pg_dump", "--no-owner", f"--file={dump}", url])
+
+    @contextmanager
+    def restore(duly: Installation) -> Iterator[Installation]:
+        with fresh_database() as new:
+            _run([programs / "psql", "--quiet", "--set=ON_ERROR_STOP=1", f"--file={dump}", new])
+            duly.text = duly.text.replace(duly.database, new)
+            duly.database = new
+            duly.file.write_text(duly.text, encoding="utf-8")
+            yield duly
+
+    return restore
+
+
+def _run(command: list[Any]) -> None:
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=60)
+    assert done.returncode == 0, done.stderr

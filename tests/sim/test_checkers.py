@@ -1,0 +1,332 @@
+"""Each checker complains about a history that breaks its sentence, and about none that keeps it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from duly.core.model import Outcome
+from duly.core.states import State
+from duly.sim.checkers import (
+    CHECKERS,
+    AttemptsAreNumbered,
+    DoublesAreNoted,
+    DoubtBindsBytes,
+    DoubtIsNotForgotten,
+    EveryMoveIsExplained,
+    EveryMoveIsInTheTable,
+    FinalIsFinal,
+    NoBeginWhereForbidden,
+    NoRequestWithoutAttempt,
+    NothingIsLost,
+    NothingTwice,
+    NotSentIsTrue,
+    ResultsStand,
+    SentIsTrue,
+)
+from duly.sim.ledger import AttemptRow, Change, EventRow, Ledger, Move, ResultRow, Standing
+from duly.sim.run import ground
+from duly.sim.truth import OPERATOR, Checker, Left, Taken, Truth
+
+ONE: Final = bytes(15) + b"\x01"
+HASH: Final = b"h" * 32
+OTHER_HASH: Final = b"o" * 32
+
+
+class Scene:
+    """A ledger whose mirror a test fills by hand, and a truth beside it."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.truth = Truth(ledger)
+        self.names: dict[bytes, set[str]] = {}
+
+    def stands(self, state: State, **more: Any) -> Standing:
+        """How delivery ONE stands from now on."""
+        standing = _standing(state, **more)
+        self.truth.ledger.standing[ONE] = standing
+        return standing
+
+    def began(self, number: int = 1, payload_hash: bytes = HASH, started_at: int = 10) -> AttemptRow:
+        """An attempt that is on record."""
+        row = AttemptRow(ONE, number, started_at, "w1", payload_hash)
+        self.truth.ledger.attempts[ONE, number] = row
+        return row
+
+    def result(self, outcome: Outcome, number: int = 1, before: Outcome | None = None, covered: int = 0) -> ResultRow:
+        """A result that is on record."""
+        self.truth.ledger.results[ONE, number] = (outcome, covered)
+        return ResultRow(ONE, number, outcome, None, covered, before)
+
+    def takes(self, number: int = 1, era: int = 0) -> Taken:
+        """The receiver accepts an attempt."""
+        taken = Taken(ONE, era, number, f"name-{len(self.truth.of(ONE))}")
+        self.truth.taken.setdefault(ONE, []).append(taken)
+        return taken
+
+
+def _standing(state: State, **more: Any) -> Standing:
+    fields: dict[str, Any] = dict.fromkeys(Standing._fields, 0)
+    names = {"reason": "why", "provider": "hooks", "reminder": ONE, "contact": ONE, "worker": "w1", "request_id": None}
+    return Standing(**{**fields, "id": ONE, "state": state, "deadline_at": 100, **names, **more})
+
+
+def _event(kind: str, actor: str = "w1") -> EventRow:
+    return EventRow(ONE, kind, None, None, actor, "why", None)
+
+
+def _change(  # noqa: PLR0913 - one argument for each part of a change
+    *moves: Move,
+    attempts: Sequence[AttemptRow] = (),
+    results: Sequence[ResultRow] = (),
+    events: Sequence[EventRow] = (),
+    guarded: bool = False,
+    forbidden: dict[bytes, str] | None = None,
+) -> Change:
+    return Change(50, "w1", "call", moves, tuple(attempts), tuple(results), tuple(events), guarded, forbidden or {})
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    """An empty ledger."""
+    with ground() as place:
+        path: Path = place.folder / "ledger.db"
+        path.write_bytes(place.template.read_bytes())
+        ledger = Ledger(path)
+        yield Scene(ledger)
+        ledger.close()
+
+
+def says(complaints: Iterator[Any]) -> str:
+    """All complaints as one text."""
+    return "; ".join(complaint.text for complaint in complaints)
+
+
+def move(scene: Scene, before: State | None, after: State, **more: Any) -> Move:
+    """A move of delivery ONE, which the mirror knows already. `before_...` sets fields of how it stood."""
+    was = {name.removeprefix("before_"): value for name, value in more.items() if name.startswith("before_")}
+    now = {name: value for name, value in more.items() if not name.startswith("before_")}
+    return Move(None if before is None else _standing(before, **was), scene.stands(after, **now))
+
+
+# --- commits -------------------------------------------------------------------------------------
+
+Broken = Callable[[Scene], Change]
+
+
+def _dead_after_unknown(scene: Scene) -> Change:
+    scene.result(Outcome.UNKNOWN)
+    return _change(move(scene, State.SENDING, State.DEAD, attempts=1))
+
+
+def _other_bytes_in_doubt(scene: Scene) -> Change:
+    scene.began(1)
+    scene.result(Outcome.UNKNOWN)
+    return _change(attempts=[scene.began(2, OTHER_HASH)])
+
+
+def _began(scene: Scene, **more: Any) -> Change:
+    scene.stands(State.SENDING, attempts=1)
+    return _change(attempts=[scene.began(started_at=more.pop("started_at", 10))], **more)
+
+
+def _gap(scene: Scene) -> Change:
+    scene.stands(State.SENDING, attempts=3)
+    return _change(attempts=[scene.began(3)])
+
+
+def _taken_and(scene: Scene, change: Change) -> Change:
+    scene.takes()
+    return change
+
+
+#: (checker, a commit that breaks its sentence, a part of the complaint)
+BROKEN_COMMITS: Final[list[tuple[type[Checker], Broken, str]]] = [
+    (EveryMoveIsInTheTable, lambda s: _change(move(s, State.READY, State.SENDING)), "from ready to sending"),
+    (EveryMoveIsInTheTable, lambda s: _change(move(s, None, State.SENT)), "from nothing to sent"),
+    (EveryMoveIsExplained, lambda s: _change(move(s, State.READY, State.EXPIRED)), "nothing tells why"),
+    (
+        EveryMoveIsExplained,
+        lambda s: _change(move(s, State.READY, State.EXPIRED, reason=""), events=[_event("swept")]),
+        "for no reason",
+    ),
+    (FinalIsFinal, lambda s: _change(move(s, State.DEAD, State.READY)), "'redriven'"),
+    (FinalIsFinal, lambda s: _change(move(s, State.EXPIRED, State.SENT), events=[_event("decided")]), "'corrected'"),
+    (NoBeginWhereForbidden, lambda s: _began(s, started_at=100), "after its deadline"),
+    (NoBeginWhereForbidden, lambda s: _began(s, forbidden={ONE: "cancelled"}), "although it was cancelled"),
+    (NoBeginWhereForbidden, lambda s: _began(s, guarded=True), "guard was open"),
+    (AttemptsAreNumbered, _gap, "none before it"),
+    (AttemptsAreNumbered, lambda s: _began(s)._replace(attempts=(s.began(2),)), "does not count it"),
+    (DoubtBindsBytes, _other_bytes_in_doubt, "other bytes than 1"),
+    (
+        ResultsStand,
+        lambda s: _change(results=[s.result(Outcome.ACCEPTED, before=Outcome.REFUSED)]),
+        "from refused to accepted",
+    ),
+    (SentIsTrue, lambda s: _change(move(s, State.SENDING, State.SENT)), "never accepted it"),
+    (SentIsTrue, lambda s: _change(move(s, State.HELD, State.SENT), events=[_event("decided")]), "never accepted it"),
+    (NotSentIsTrue, lambda s: _taken_and(s, _change(move(s, State.READY, State.EXPIRED))), "had accepted it"),
+    (NotSentIsTrue, lambda s: _taken_and(s, _change(results=[s.result(Outcome.NOT_SENT)])), "was not_sent"),
+    (
+        NotSentIsTrue,
+        lambda s: _taken_and(s, _change(results=[s.result(Outcome.UNKNOWN, covered=1)])),
+        "was not accepted",
+    ),
+    (DoubtIsNotForgotten, _dead_after_unknown, "attempt 1 is unknown"),
+    (NothingTwice, lambda s: _change(move(s, State.HELD, State.READY, granted=1)), "no policy and no operator"),
+    (
+        DoublesAreNoted,
+        lambda s: _taken_and(s, _change(events=[_event("double_acceptance")])),
+        "its receiver accepted it once",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "broken", "complaint"), BROKEN_COMMITS)
+def test_a_checker_complains_of_a_commit_that_breaks_its_sentence(
+    scene: Scene, kind: type[Checker], broken: Broken, complaint: str
+) -> None:
+    """What must not be committed is complained of, in words that say what it was."""
+    assert complaint in says(kind().changed(broken(scene), scene.truth))
+
+
+def _resend_by(actor: str, scene: Scene) -> Change:
+    return _change(move(scene, State.HELD, State.READY, granted=1), events=[_event("decided", actor)])
+
+
+def _dead_after_cover(scene: Scene) -> Change:
+    scene.result(Outcome.UNKNOWN, covered=1)
+    return _change(move(scene, State.UNCERTAIN, State.DEAD, attempts=1), events=[_event("decided")])
+
+
+FINE_COMMITS: Final[list[Broken]] = [
+    lambda s: _change(move(s, None, State.READY)),
+    lambda s: _change(move(s, State.READY, State.LEASED)),
+    lambda s: _began(s),
+    lambda s: _change(move(s, State.READY, State.EXPIRED), events=[_event("swept")]),
+    lambda s: _change(move(s, State.DEAD, State.READY), events=[_event("redriven", OPERATOR)]),
+    lambda s: _taken_and(s, _change(move(s, State.EXPIRED, State.SENT), events=[_event("corrected")])),
+    lambda s: _change(move(s, State.HELD, State.SENT), events=[_event("decided", OPERATOR)]),
+    lambda s: _taken_and(
+        s, _change(move(s, State.SENDING, State.SENT), results=[s.result(Outcome.ACCEPTED, before=Outcome.UNKNOWN)])
+    ),
+    lambda s: _resend_by(OPERATOR, s),
+    _dead_after_cover,
+]
+
+
+@pytest.mark.parametrize("fine", FINE_COMMITS)
+def test_no_checker_complains_of_a_commit_that_keeps_the_promise(scene: Scene, fine: Broken) -> None:
+    """What may be committed is passed by every checker."""
+    change = fine(scene)
+    assert [says(kind().changed(change, scene.truth)) for kind in CHECKERS] == [""] * len(CHECKERS)
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+
+def _leaves(scene: Scene, checker: Checker, number: int = 1, body_hash: bytes = HASH) -> str:
+    return says(checker.left(Left(ONE, number, body_hash), scene.truth))
+
+
+def test_a_request_needs_its_attempt_row(scene: Scene) -> None:
+    """A request that leaves before its attempt is on record is complained of."""
+    assert "not on record" in _leaves(scene, NoRequestWithoutAttempt())
+
+
+def test_a_request_leaves_with_the_recorded_bytes_once_and_unsettled(scene: Scene) -> None:
+    """Other bytes, a second request under one number, and one for a settled attempt are complained of."""
+    checker = NoRequestWithoutAttempt()
+    scene.began()
+    assert _leaves(scene, checker) == ""
+    assert "two requests" in _leaves(scene, checker)
+    assert "other bytes" in _leaves(scene, checker, body_hash=OTHER_HASH)
+    scene.began(2)
+    scene.result(Outcome.NOT_SENT, 2)
+    assert "settled as not_sent" in _leaves(scene, checker, 2)
+
+
+def test_numbers_of_another_era_are_other_attempts(scene: Scene) -> None:
+    """After a restore the same number may be used again."""
+    checker = NoRequestWithoutAttempt()
+    scene.began()
+    _leaves(scene, checker)
+    checker.restored()
+    assert _leaves(scene, checker) == ""
+
+
+def test_a_second_acceptance_needs_a_grant(scene: Scene) -> None:
+    """The receiver accepts once; twice only as an attempt that began under a grant."""
+    checker = NothingTwice()
+    assert says(checker.taken(scene.takes(1), scene.truth)) == ""
+    assert "a second time, as attempt 2" in says(checker.taken(scene.takes(2), scene.truth))
+    granted = move(scene, State.LEASED, State.SENDING, attempts=3, before_attempts=2, before_granted=1)
+    assert says(checker.changed(_change(granted), scene.truth)) == ""
+    assert says(checker.taken(scene.takes(3), scene.truth)) == ""
+
+
+def test_a_policy_may_grant_a_resend(scene: Scene) -> None:
+    """A grant without an operator is right where some configuration says resend."""
+    scene.truth.may_resend = lambda _: True
+    granted = _change(move(scene, State.UNCERTAIN, State.READY, granted=1), events=[_event("decided")])
+    assert says(NothingTwice().changed(granted, scene.truth)) == ""
+
+
+def test_an_acceptance_after_the_end_is_complained_of(scene: Scene) -> None:
+    """What ended as not sent must not be accepted afterwards."""
+    scene.stands(State.CANCELLED)
+    assert "after it had ended cancelled" in says(NotSentIsTrue().taken(scene.takes(), scene.truth))
+
+
+# --- the end -------------------------------------------------------------------------------------
+
+
+def test_an_end_that_denies_an_acceptance_is_complained_of(scene: Scene) -> None:
+    """In the end, too, nothing that was accepted stands as not sent."""
+    scene.stands(State.REJECTED)
+    scene.takes()
+    assert "it ended rejected" in says(NotSentIsTrue().ended(scene.truth))
+
+
+def test_a_lost_delivery_is_complained_of(scene: Scene) -> None:
+    """A delivery that was expected and is not there is named."""
+    scene.truth.expected[ONE] = "r1 by email"
+    assert "no delivery for r1 by email" in says(NothingIsLost().ended(scene.truth))
+
+
+def test_a_delivery_without_an_end_is_complained_of(scene: Scene) -> None:
+    """What is still open in the end is named with its state and reason."""
+    scene.stands(State.HELD, reason="no_way_to_ask")
+    assert "held (no_way_to_ask)" in says(NothingIsLost().ended(scene.truth))
+
+
+def test_two_names_must_be_noted(scene: Scene, tmp_path: Path) -> None:
+    """Two accepted results under two names need an event, where names name messages."""
+    scene.stands(State.SENT)
+    _accepted_as(scene, "a", "b")
+    assert "accepted as a and b" in says(DoublesAreNoted().ended(scene.truth))
+    scene.truth.names_message = lambda _: False
+    assert says(DoublesAreNoted().ended(scene.truth)) == ""
+    scene.truth.names_message = lambda _: True
+    scene.truth.ledger.events.append(_event("double_acceptance"))
+    assert says(DoublesAreNoted().ended(scene.truth)) == ""
+
+
+def _accepted_as(scene: Scene, *names: str) -> None:
+    """Written by hand into the ledger that the mirror reads."""
+    with sqlite3.connect(scene.truth.ledger.path) as raw:
+        for number, name in enumerate(names, 1):
+            raw.execute(
+                "insert into attempt_result (delivery_id, number, finished_at, outcome, request_id, stale)"
+                " values (?, ?, 0, 'accepted', ?, 0)",
+                (ONE, number, name),
+            )
+
+
+def test_every_checker_is_asked() -> None:
+    """No checker of the module is left out of the list."""
+    kinds = {kind for kind in Checker.__subclasses__() if kind.__module__ == "duly.sim.checkers"}
+    assert kinds == set(CHECKERS)
