@@ -51,15 +51,35 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--freezes", type=int, default=0, help="of workers, for up to 12 s each (default: none)")
     parser.add_argument("--per-second", type=float, default=12.0, help="new reminders (default: 12)")
     parser.add_argument("--database", choices=DATABASES, default="postgres")
+    parser.add_argument(
+        "--keep", type=_empty_folder, metavar="FOLDER", help="leave journal, logs and SQLite file there"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write figures and violations there")
     return parser
+
+
+def _empty_folder(text: str) -> Path:
+    folder = Path(text).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise argparse.ArgumentTypeError(f"{text} is not empty")
+    return folder
 
 
 def _plan(chosen: argparse.Namespace) -> Plan:
     seconds = chosen.minutes * 60
     kills = round(seconds / SECONDS_BETWEEN_KILLS) if chosen.kills is None else chosen.kills
     restarts = round(seconds / SECONDS_BETWEEN_RESTARTS) if chosen.restarts is None else chosen.restarts
-    return Plan(chosen.database, seconds, chosen.seed, kills, restarts, chosen.per_second, freezes=chosen.freezes)
+    return Plan(
+        chosen.database,
+        seconds,
+        chosen.seed,
+        kills,
+        restarts,
+        chosen.per_second,
+        freezes=chosen.freezes,
+        keep=chosen.keep,
+    )
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ TICK_PAUSE_SECONDS: Final = 0.7
 STATUS_PAUSE_SECONDS: Final = 1.0
 AMBUSH_SECONDS_MAX: Final = 3.0
 COMMAND_SECONDS_MAX: Final = 60.0
-TELL_SECONDS: Final = 30.0
+TELL_SECONDS: Final = 15.0
 #: States in which nobody moves a delivery on before an operator does, or that are final.
 AT_REST: Final = verdict.FINAL | {"held"}
 
@@ -49,12 +49,13 @@ class Plan(NamedTuple):
     per_second: float
     drain_seconds: float = 180.0
     freezes: int = 0
+    keep: Path | None = None  # an empty folder, for the journal and what the programs said; None: one that goes
 
 
 def soak(plan: Plan) -> dict[str, Any]:
     """Run it. Returns the figures and the violations. Raises Failed where the soak itself could not go on."""
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="duly-soak-")))
+        folder = plan.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="duly-soak-")))
         database = stack.enter_context(open_database(plan.database, folder))
         receivers = stack.enter_context(stub(folder / "journal", plan.seed, Installation.promises))
         run = _Run(plan, Installation(folder, database.url, receivers.port), database, folder / "journal")
@@ -92,6 +93,7 @@ class _Run:
         self._submitter = Submitter(installation, self._place, dice, plan.per_second)
         self._canceller = Canceller(installation, self._place, dice)
         self._counts: Counter[str] = Counter()
+        self._moving: Counter[str] = Counter()  # in the drain: how many are in which state that is no rest
         self._kills: list[_Kill] = []
         self._tick: Once | None = None
         self._tick_at = 0.0
@@ -233,10 +235,8 @@ class _Run:
         """A line of progress now and then."""
         if self._now >= self._told_at:
             self._told_at = self._now + TELL_SECONDS
-            print(
-                f"{self._now:6.0f} s  {len(self._submitter.submitted)} reminders  {_line(self._counts)}",
-                file=sys.stderr,
-            )
+            figures = _line(self._moving or self._counts)
+            print(f"{self._now:6.0f} s  {len(self._submitter.submitted)} reminders  {figures}", file=sys.stderr)
 
     # --- the end ---------------------------------------------------------------------------------
 
@@ -244,8 +244,9 @@ class _Run:
         if not (self._submitter.idle and self._canceller.idle):
             return False
         told = self._told("status")
-        moving = [state for state, one in told["states"].items() if one["count"] and state not in AT_REST]
-        return not moving and not told["reminders"]["count"]
+        states = {state: one["count"] for state, one in told["states"].items() if state not in AT_REST}
+        self._moving = Counter(states) + Counter({"not due": told["reminders"]["count"]})
+        return not self._moving
 
     def _told(self, *arguments: str, may_fail: bool = False) -> Any:
         """Run a command to its end; the JSON document that it prints. Raises Failed."""

@@ -26,7 +26,7 @@ SPREAD_SECONDS: Final = 4.0
 REPEATED_PERCENT: Final = 30
 CANCELLED_PERCENT: Final = 4
 CANCELLED_WITHIN_SECONDS: Final = 6.0
-BEHIND_FILES_MAX: Final = 10
+BEHIND_FILES_MAX: Final = 3
 
 #: A reading of a clock, seconds.
 Clock = Callable[[], float]

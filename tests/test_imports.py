@@ -15,7 +15,7 @@ import pytest
 
 from tests.tidy.project import Module, modules, texts
 
-INNER_ROOMS: Final = ("src/duly/core/", "src/duly/flows/", "src/duly/ports.py", "src/duly/errors.py")
+INNER_ROOMS: Final = ("src/duly/core/", "src/duly/flows/", "src/duly/ports/", "src/duly/errors.py")
 HEAVY: Final = {
     "aiosmtplib",
     "asyncio",
@@ -47,12 +47,17 @@ def test_inner_rooms_use_the_standard_library_only(module: Module) -> None:
 
 @pytest.mark.parametrize(
     ("folder", "extras"),
-    [("src/", ["postgres", "fast"]), ("tests/", ["postgres", "test"]), ("bench/", ["postgres", "fast", "bench"])],
+    [
+        ("src/", ["postgres", "fast"]),
+        ("tests/", ["postgres", "test"]),
+        ("bench/", ["postgres", "fast", "bench"]),
+        ("soak/", ["postgres", "test"]),
+    ],
 )
 def test_what_is_imported_is_declared(folder: str, extras: list[str]) -> None:
     """Every package that a folder imports is named in pyproject.toml, where a fresh machine installs it from."""
     roots = {root for module in modules() if module.path.startswith(folder) for root in _roots(module)}
-    foreign = roots - sys.stdlib_module_names - {"duly", "tests", "bench"}
+    foreign = roots - sys.stdlib_module_names - {"duly", "tests", "bench", "soak"}
     installed = packages_distributions()
     names = {root: {_normal(name) for name in installed.get(root, [root])} for root in foreign}
     assert [root for root in sorted(foreign) if not names[root] & _declared(extras)] == []

@@ -5,6 +5,7 @@ Each is told on both databases, by the real program and a real receiver. The wor
 
 from __future__ import annotations
 
+from duly.flows.redrive import REDRIVE_BATCH_ROWS
 from duly.testing.mail_sink import MailSink
 from duly.testing.receiver import Receiver
 from tests.end_to_end.doomed import dies
@@ -79,10 +80,10 @@ def test_an_expired_deadline(duly: Installation) -> None:
 
 def test_a_redrive_stopped_half_way(duly: Installation, receiver: Receiver) -> None:
     """A redrive is killed between two batches and run again: each dead letter goes back once, and is accepted once."""
-    duly.take(reminder(f"r-{number}", webhook=receiver.url("gone-ok")) for number in range(250))
+    duly.take(reminder(f"r-{number}", webhook=receiver.url("gone-ok")) for number in range(REDRIVE_BATCH_ROWS + 10))
     work(duly)
     assert dies(duly, "before requeue 2", "redrive")
-    assert redrive_all(duly) == 50
+    assert redrive_all(duly) == 10
     ledger = work(duly)
     assert {story(one) for one in ledger.values()} == {("sent", (("rejected", "consent_revoked"), ACCEPTED))}
     assert {redriven(one) for one in ledger.values()} == {1}

@@ -44,11 +44,11 @@ from tests.end_to_end.installation import (
 )
 
 KINDS: Final = ("keyed", "lookable", "bare")
-#: What became of a reminder's delivery, by the time of the backup and by the time of the loss.
+#: What a reminder's key begins with, by what became of it.
 SENT_BEFORE: Final = "before"  # sent before the backup
-SENT_SINCE: Final = ("open", "new")  # in the backup as ready; came in after it. Both were sent after it
-NEVER_SENT: Final = ("moved",)  # moved to a moment before the closing, after the loss
-LATER: Final = "later"  # moved to a moment after the closing
+SENT_SINCE: Final = ("open", "new")  # ready in the backup, and not there yet; sent since
+MOVED: Final = "moved"  # never sent; moved to a moment between the loss and the closing
+LATER: Final = "later"  # never sent; moved to a moment after the closing
 HOUR: Final = 3600.0
 WHY: Final = "the disk failed; backup of 03:00"
 ENDPOINTS: Final = """
@@ -87,8 +87,6 @@ class Receivers:
 class Story:
     """What was seen on the way; the ledger and the receivers as they are in the end."""
 
-    since: datetime
-    backed_up_at: datetime
     requests_before: int
     requests_under_guard: int = -1
     opened: dict[str, Any] = field(default_factory=dict)
@@ -109,7 +107,9 @@ def stories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[tuple[
 
 
 @pytest.fixture(params=DIALECTS)
-def told(request: pytest.FixtureRequest, stories: dict[str, Future[tuple[Story, Receivers]]]) -> tuple[Story, Receivers]:
+def told(
+    request: pytest.FixtureRequest, stories: dict[str, Future[tuple[Story, Receivers]]]
+) -> tuple[Story, Receivers]:
     """The story on each database in turn, and who received."""
     return stories[request.param].result()
 
@@ -140,7 +140,7 @@ def _restored(dialect: str, folder: Path) -> tuple[Story, Receivers]:
         _configure(duly, receivers)
         rows = _rows(receivers)
         backup = _live_until_the_backup(duly, rows, folder)
-        ids = _live_on(duly, rows)
+        ids = _live_on(duly, rows, receivers)
         restored = stack.enter_context(backup(duly))
         return _come_back(restored, dialect, rows, ids, receivers), receivers
 
@@ -154,7 +154,7 @@ def _configure(duly: Installation, receivers: Receivers) -> None:
 
 def _rows(receivers: Receivers) -> dict[str, dict[str, Any]]:
     """Reminders by their keys. What is not due yet is due in an hour."""
-    due = {SENT_BEFORE: -1.0, "open": -1.0, "new": -1.0, "moved": HOUR, LATER: HOUR}
+    due = {SENT_BEFORE: -1.0, "open": -1.0, MOVED: HOUR, LATER: HOUR}
     rows = {
         f"{what}-{kind}": reminder(f"{what}-{kind}", webhook=receivers.url(kind), due_in=due_in)
         for what, due_in in due.items()
@@ -170,21 +170,20 @@ def _take(duly: Installation, rows: Mapping[str, Any], *whats: str) -> None:
     assert told["rejected"] == 0
 
 
-def _live_until_the_backup(
-    duly: Installation, rows: Mapping[str, Any], folder: Path
-) -> Callable[[Installation], Any]:
+def _live_until_the_backup(duly: Installation, rows: Mapping[str, Any], folder: Path) -> Callable[[Installation], Any]:
     """Some are sent, some are ready, some are not due yet."""
     _take(duly, rows, SENT_BEFORE)
     duly.run("up", "--until-idle", "--patience", "0")
-    _take(duly, rows, "open", "moved", LATER, "cancelled", "opted-out")
+    _take(duly, rows, "open", MOVED, LATER, "cancelled", "opted-out")
     duly.run("tick")
     return _back_up(duly, folder)
 
 
-def _live_on(duly: Installation, rows: Mapping[str, Any]) -> dict[str, str]:
+def _live_on(duly: Installation, rows: dict[str, Any], receivers: Receivers) -> dict[str, str]:
     """What the backup does not know; returns the ids of all deliveries so far."""
+    rows |= {f"new-{kind}": reminder(f"new-{kind}", webhook=receivers.url(kind), due_in=0.0) for kind in KINDS}
     _take(duly, rows, "new")
-    duly.run("up", "--until-idle", "--patience", "0")
+    duly.run("up", "--until-idle", "--patience", "1")
     _call_off(duly, rows)
     ledger = duly.ledger()
     assert {one["status"] for one in ledger.values()} == {"sent"}
@@ -201,9 +200,12 @@ def _call_off(duly: Installation, rows: Mapping[str, Any]) -> None:
 def _move(duly: Installation, *names: str) -> None:
     """Reschedule these to now; no command does it in this version."""
     now = datetime.now(UTC)
-    for key in names:
-        identity = keys.reminder_id(NAMESPACE, ACCOUNT, key)
-        _ask(duly, lambda store, identity=identity: store.reschedule("tests", "moved", identity, now, now + timedelta(1)))
+
+    async def move(store: Store) -> bool:
+        identities = [keys.reminder_id(NAMESPACE, ACCOUNT, key) for key in names]
+        return all([await store.reschedule("tests", "moved", one, now, now + timedelta(1)) for one in identities])
+
+    _ask(duly, move)
 
 
 def _ask(duly: Installation, call: Callable[[Store], Coroutine[Any, Any, Any]]) -> None:
@@ -218,18 +220,17 @@ def _come_back(
     duly: Installation, dialect: str, rows: Mapping[str, Any], ids: dict[str, str], receivers: Receivers
 ) -> Story:
     """Open the guard, find out, submit again, close it, and go on."""
-    started = datetime.now(UTC)
-    story = Story(started, started, receivers.requests, ids=ids)
+    story = Story(receivers.requests, ids=ids)
     if dialect == "sqlite":
         story.refused["ahead"] = duly.run("restore", "open", "--why", WHY, "--since", _ahead(), code=1)
         story.opened = duly.told("restore", "open", "--why", WHY)
     with duly.running("up") as up:
         wait_until(lambda: "restore_guard_open" in up.said, "the guard")
-        wait_until(lambda: _settled(duly, "open"), "what was open is asked for")
+        _require(duly, "open")
         _take(duly, rows, "new")
         _call_off(duly, rows)
-        _move(duly, *(f"moved-{kind}" for kind in KINDS))
-        wait_until(lambda: _settled(duly, "new", "moved"), "what is submitted again is asked for")
+        _move(duly, *(f"{MOVED}-{kind}" for kind in KINDS))
+        _require(duly, "new", MOVED)
         story.plan, story.doctor = duly.told("restore", "plan"), duly.told("doctor", code=1)
         story.refused["close"] = duly.run("restore", "close", "--why", WHY, code=1)
         story.under_guard, story.requests_under_guard = duly.ledger(), receivers.requests
@@ -246,19 +247,21 @@ def _ahead() -> str:
     return (datetime.now(UTC) + timedelta(hours=1)).isoformat()
 
 
-def _settled(duly: Installation, *whats: str) -> bool:
-    """Whether nothing more can be found out about these while nothing may be sent."""
-    ledger = duly.ledger()
-    found = [ledger.get(f"{what}-{kind}", {}).get("status") for what in whats for kind in KINDS]
-    wanted = [status for what in whats for status in STANDS[what]]
-    return found == wanted
+def _require(duly: Installation, *whats: str) -> None:
+    """Wait until nothing more can be found out about these while nothing may be sent."""
+    wanted = {f"{what}-{kind}": status for what in whats for kind, status in zip(KINDS, STANDS[what], strict=True)}
+
+    def stands() -> bool:
+        return {key: one["status"] for key, one in duly.ledger().items() if key in wanted} == wanted
+
+    wait_until(stands, f"{wanted}")
 
 
 #: Where a delivery of each kind stands while the guard is open, once everything was asked that can be asked.
 STANDS: Final = {
     "open": ("ready", "sent", "held"),
     "new": ("ready", "sent", "held"),
-    "moved": ("ready", "ready", "held"),
+    MOVED: ("ready", "ready", "held"),
 }
 
 
@@ -312,3 +315,119 @@ def _back_up_postgres(url: str, folder: Path) -> Callable[[Installation], Any]:
 def _run(command: list[Any]) -> None:
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+# --- while the guard is open ---------------------------------------------------------------------
+
+
+def test_nothing_leaves_while_the_guard_is_open(story: Story) -> None:
+    """A worker that runs before the closing looks and decides, and sends nothing at all."""
+    assert story.requests_under_guard == story.requests_before
+    assert {key: one["status"] for key, one in story.under_guard.items() if one["attempts"]} == {
+        f"before-{kind}": "sent" for kind in KINDS
+    }
+
+
+def test_the_guard_is_told(story: Story) -> None:
+    """The worker's log, the plan and the doctor say that it is open; the doctor says what to do."""
+    (event,) = story.guard_events
+    assert (event["level"], bool(event["why"])) == ("error", True)
+    assert story.plan["open"]["closed_at"] is None
+    found = {check["check"]: check for check in story.doctor["checks"] if check["found"]}
+    assert list(found) == ["work: guard open"]
+    assert "duly restore close" in found["work: guard open"]["advice"]
+
+
+def test_the_plan_tells_what_each_receiver_lets_us_find_out(story: Story) -> None:
+    """Counts by provider and state, and the way from there: repeated, asked, or left to the policy."""
+    assert {line["provider"] for line in story.plan["covered"]} == {"hooks"}
+    covered = {line["state"]: line["count"] for line in story.plan["covered"]}
+    assert covered["held"] == len([what for what in STANDS if STANDS[what][2] == "held"])
+    then = {(one["provider"], one["endpoint"]): " ".join(one["then"]) for one in story.plan["providers"]}
+    assert "repeated under the same key" in then["hooks", None]
+    assert "asked for our key" in then["hooks", "lookable"]
+    for receiver in [("hooks", "bare"), ("mail", None)]:
+        assert then[receiver] == "else held, resent or closed by the account's policy"
+
+
+def test_who_can_be_looked_up_is_asked_at_once(story: Story) -> None:
+    """What was sent since the backup is found, with the receiver's own name for it, and needs no request."""
+    for key in ("open-lookable", "new-lookable"):
+        one = story.under_guard[key]
+        assert (one["status"], one["reason"], one["attempts"]) == ("sent", "found_by_look_up", [])
+        assert one["request_id"].startswith("accepted-")
+    assert story.under_guard["moved-lookable"]["status"] == "ready"
+
+
+def test_who_promises_nothing_is_not_sent_again(story: Story) -> None:
+    """Where nobody can be asked, an operator decides: it is held."""
+    for what in ("open", "new", "moved"):
+        one = story.under_guard[f"{what}-bare"]
+        assert (one["status"], one["reason"]) == ("held", "no_way_to_ask")
+
+
+REFUSED: Final = {
+    "close": "--submitted-again",
+    "again": "no restore guard is open",
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_closing_that_must_not_be_is_refused(story: Story, what: str) -> None:
+    """It closes only for an operator who says that what came in since was submitted again, and only once."""
+    run = story.refused[what]
+    (line,) = [line for line in run.lines if "warning: " not in line]
+    assert run.out == ""
+    assert REFUSED[what] in line
+
+
+# --- in the end ----------------------------------------------------------------------------------
+
+
+def test_nothing_is_accepted_twice(story: Story, receivers: Receivers) -> None:
+    """Each receiver has accepted each delivery once, and those that were sent before the backup were not touched."""
+    expected = {
+        "keyed": ["before", "open", "new", "moved", "later"],
+        "lookable": ["before", "open", "new", "moved", "later"],
+        "bare": ["before", "open", "new", "later"],
+    }
+    for kind, whats in expected.items():
+        receiver: Receiver = getattr(receivers, kind)
+        ids = [story.ledger[f"{what}-{kind}"]["id"] for what in whats]
+        assert Counter(receiver.accepted) == Counter(ids)
+        assert receiver.duplicates_accepted == 0
+
+
+def test_only_who_drops_repeats_is_sent_one(receivers: Receivers) -> None:
+    """The keyed receiver is sent the same key once more for what was sent since the backup; the others get nothing."""
+    assert receivers.keyed.duplicates_dropped == len(SENT_SINCE)
+    assert receivers.lookable.requests == len(receivers.lookable.accepted)
+    assert receivers.bare.requests == len(receivers.bare.accepted)
+
+
+def test_nothing_is_lost(story: Story) -> None:
+    """Every reminder has come to the end that it should have, and the ledger says so."""
+    ends = {key: one["status"] for key, one in story.ledger.items()}
+    held = {f"{what}-bare" for what in ("open", "new", "moved")}
+    assert {key for key, status in ends.items() if status == "held"} == held
+    assert ends.pop("opted-out") == "suppressed"
+    assert {status for key, status in ends.items() if key not in held} == {"sent"}
+    assert "cancelled" not in ends
+    assert len(ends) == len(KINDS) * 5
+
+
+def test_a_delivery_of_the_lost_time_is_the_same_one(story: Story) -> None:
+    """What is submitted again becomes the same delivery, under the same id and key."""
+    assert {key: story.ledger[key]["id"] for key in story.ids} == story.ids
+
+
+def test_the_doctor_is_content_again(story: Story) -> None:
+    """After the closing nothing is found."""
+    assert [check for check in story.healthy["checks"] if check["found"]] == []
+
+
+def test_a_guard_cannot_begin_ahead(stories: dict[str, Future[tuple[Story, Receivers]]]) -> None:
+    """`--since` may only move the guard's beginning back."""
+    run = stories["sqlite"].result()[0].refused["ahead"]
+    assert "lies ahead of the last sign of life" in run.err
+    assert stories["sqlite"].result()[0].opened["covered"] == len(KINDS)

@@ -23,6 +23,7 @@ from tests.end_to_end.installation import (
     tell_on_both,
     wait_until,
 )
+from tests.end_to_end.recovering import ACCEPTED, LOST, leases_end, story, work
 
 ROWS: Final = 150
 
@@ -117,7 +118,7 @@ def test_an_idle_worker_leaves_soon(duly_on_postgres: Installation) -> None:
 
 
 def test_a_second_signal_leaves_at_once(duly_on_sqlite: Installation, receiver: Receiver) -> None:
-    """Who asks twice does not wait for a silent receiver: exit code 130, and the ledger knows what was under way."""
+    """Who asks twice does not wait for a silent receiver: exit code 130, and what was under way is found out later."""
     duly_on_sqlite.settings |= {"DULY_PROVIDERS__HOOKS__TIMEOUT_SECONDS": "20", "DULY_LEASE_SECONDS": "60"}
     duly_on_sqlite.take([reminder("r", webhook=receiver.url("silent"))])
     with duly_on_sqlite.running("up") as up:
@@ -126,6 +127,26 @@ def test_a_second_signal_leaves_at_once(duly_on_sqlite: Installation, receiver: 
         wait_until(lambda: "worker_draining" in up.said, "draining")
         assert up.end(signal.SIGINT, seconds=5).code == 130
     assert duly_on_sqlite.states() == {"sending": 1}
+    leases_end(duly_on_sqlite)
+    assert story(work(duly_on_sqlite)["r"]) == ("sent", (LOST, ACCEPTED))
+    assert len(receiver.accepted) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no /proc here that lists a program's children")
+def test_a_second_signal_takes_every_worker_along(duly_on_postgres: Installation, receiver: Receiver) -> None:
+    """Who asks `work --processes 2` twice ends both workers at once, and the whole with 130."""
+    duly = duly_on_postgres
+    duly.settings |= {"DULY_PROVIDERS__HOOKS__TIMEOUT_SECONDS": "20", "DULY_LEASE_SECONDS": "60"}
+    duly.take([reminder("r", webhook=receiver.url("silent"))])
+    duly.told("tick")
+    with duly.running("work", "--processes", "2") as workers:
+        wait_until(lambda: receiver.requests and workers.said.count("worker_started") == 2, "the request")
+        children = workers.children
+        workers.ask(signal.SIGTERM)
+        wait_until(lambda: workers.said.count("worker_draining") == 2, "both drain")
+        assert workers.end(signal.SIGTERM, seconds=5).code == 130
+    assert [pid for pid in children if Path(f"/proc/{pid}").exists()] == []
+    assert duly.states() == {"sending": 1}
 
 
 def test_an_interrupted_import_can_be_run_again(duly_on_sqlite: Installation) -> None:

@@ -78,7 +78,7 @@ def _event(kind: str, actor: str = "w1") -> EventRow:
     return EventRow(ONE, kind, None, None, actor, "why", None)
 
 
-def _change(  # noqa: PLR0913 - one argument for each part of a change
+def _change(
     *moves: Move,
     attempts: Sequence[AttemptRow] = (),
     results: Sequence[ResultRow] = (),
@@ -205,7 +205,7 @@ def _dead_after_cover(scene: Scene) -> Change:
 FINE_COMMITS: Final[list[Broken]] = [
     lambda s: _change(move(s, None, State.READY)),
     lambda s: _change(move(s, State.READY, State.LEASED)),
-    lambda s: _began(s),
+    _began,
     lambda s: _change(move(s, State.READY, State.EXPIRED), events=[_event("swept")]),
     lambda s: _change(move(s, State.DEAD, State.READY), events=[_event("redriven", OPERATOR)]),
     lambda s: _taken_and(s, _change(move(s, State.EXPIRED, State.SENT), events=[_event("corrected")])),
@@ -303,7 +303,7 @@ def test_a_delivery_without_an_end_is_complained_of(scene: Scene) -> None:
     assert "held (no_way_to_ask)" in says(NothingIsLost().ended(scene.truth))
 
 
-def test_two_names_must_be_noted(scene: Scene, tmp_path: Path) -> None:
+def test_two_names_must_be_noted(scene: Scene) -> None:
     """Two accepted results under two names need an event, where names name messages."""
     scene.stands(State.SENT)
     _accepted_as(scene, "a", "b")

@@ -116,7 +116,7 @@ def _play_lies(seeds: range) -> list[Ended]:
 
 
 def test_a_story_is_about_its_delivery_only() -> None:
-    """The story of a violation begins with its delivery's making and ends with what was wrong, and leaves others out."""
+    """The story of a violation holds its delivery's making and ends with what was wrong; others are left out."""
     failed = next(ended for ended in _play_lies(range(10)) if ended.violation)
     story = failed.story()
     assert "accepts it" in story[-1]

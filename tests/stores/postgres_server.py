@@ -7,6 +7,7 @@ manager has installed them, where we are root. Otherwise `NoServer`, with one li
     server()                          the URL of the process's own server (started once, stopped at exit)
     with fresh_database() as url:     an empty database on it, dropped afterwards
     with cluster() as own:            a server of one's own, to be stopped, crashed and started again
+    with standby(own) as other:       a second server that follows it, to be promoted
 
 A cluster started here listens on a free loopback port, takes a password, and gives up durability
 (fsync off) unless `durable` is asked for: a benchmark must ask, a test need not.
@@ -34,7 +35,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
-__all__ = ["Cluster", "NoServer", "cluster", "fresh_database", "postgres_or_skip", "server"]
+__all__ = ["Cluster", "NoServer", "cluster", "fresh_database", "postgres_or_skip", "server", "standby"]
 
 VARIABLE: Final = "DULY_TEST_POSTGRES"
 REQUIRED: Final = "DULY_TEST_POSTGRES_REQUIRED"  # set by .ci/run: no server is then a failure, not a skip
@@ -115,7 +116,7 @@ class Cluster:
     """A throw-away cluster: its data lives in a temporary folder, and goes when it stops."""
 
     def __init__(self, binaries: Path, *, durable: bool) -> None:
-        self._binaries = binaries
+        self.binaries = binaries
         self._folder = Path(tempfile.mkdtemp(prefix="duly-postgres-"))
         self._port = _free_port()
         self._settings = SETTINGS if durable else SETTINGS + VOLATILE
@@ -127,6 +128,11 @@ class Cluster:
         return f"postgresql://postgres:{PASSWORD}@127.0.0.1:{self._port}/postgres"
 
     @property
+    def port(self) -> int:
+        """Where it listens on loopback."""
+        return self._port
+
+    @property
     def pid(self) -> int:
         """The server's first process."""
         if self._server is None:
@@ -135,14 +141,25 @@ class Cluster:
 
     def create(self) -> None:
         """Make the cluster's files."""
-        owner = _unprivileged()
-        if owner:
-            os.chown(self._folder, owner["user"], owner["group"])
+        self.own(self._folder)
         secret = self._folder / "password"
         secret.write_text(PASSWORD, encoding="utf-8")
         secret.chmod(0o644)
         options = ["--username=postgres", f"--pwfile={secret}", "--auth=scram-sha-256", "--encoding=UTF8", "--no-sync"]
         self._run(["initdb", "-D", str(self._folder / "data"), "--locale=C.UTF-8", *options])
+
+    def copy(self, primary: Cluster) -> None:
+        """Make the cluster's files as those of a standby of another cluster, which must run."""
+        self.own(self._folder)
+        options = ["-R", "-X", "stream", "-c", "fast", "--no-sync"]
+        self._run(["pg_basebackup", "-d", primary.url, "-D", str(self._folder / "data"), *options])
+
+    @staticmethod
+    def own(folder: Path) -> None:
+        """Give a folder to whom the server runs as."""
+        owner = _unprivileged()
+        if owner:
+            os.chown(folder, owner["user"], owner["group"])
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
@@ -150,7 +167,7 @@ class Cluster:
         flags = itertools.chain.from_iterable(("-c", option) for option in (*options, *self._settings))
         with (self._folder / "log").open("ab") as log:
             self._server = subprocess.Popen(
-                [self._binaries / "postgres", "-D", self._folder / "data", *flags],
+                [self.binaries / "postgres", "-D", self._folder / "data", *flags],
                 stdout=log, stderr=log, cwd=self._folder, start_new_session=True, **_unprivileged(),
             )  # fmt: skip
         self._wait_until_it_answers()
@@ -173,7 +190,7 @@ class Cluster:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _run(self, command: Sequence[str]) -> None:
-        program = self._binaries / command[0]
+        program = self.binaries / command[0]
         done = subprocess.run(
             [program, *command[1:]], capture_output=True, text=True, cwd=self._folder, check=False, **_unprivileged()
         )
@@ -209,6 +226,18 @@ def cluster(*, durable: bool = False) -> Iterator[Cluster]:
     own = Cluster(binaries, durable=durable)
     try:
         own.create()
+        own.start()
+        yield own
+    finally:
+        own.remove()
+
+
+@contextlib.contextmanager
+def standby(primary: Cluster) -> Iterator[Cluster]:
+    """A cluster that follows another one by streaming. `select pg_promote()` makes it one of its own."""
+    own = Cluster(primary.binaries, durable=True)
+    try:
+        own.copy(primary)
         own.start()
         yield own
     finally:

@@ -331,6 +331,20 @@ def test_a_guard_waits_for_a_requeue(race: Run) -> None:
     race(act)
 
 
+def test_a_requeue_waits_for_a_guard(race: Run) -> None:
+    """What is requeued while a guard is being opened waits for it, and starts in doubt."""
+
+    async def act(arena: Race) -> None:
+        row = await dead(arena)
+        async with arena.held() as tx:
+            await open_in(tx)
+            requeue = await arena.waits(arena.store.requeue("ana", "mended", [row.id]))
+        assert await requeue == {row.id}
+        assert await arena.scene.state(row.id) == State.UNCERTAIN
+
+    race(act)
+
+
 def test_late_acceptance_that_waited_for_a_requeue(race: Run) -> None:
     """It ends the delivery, and the work that the requeue has made of it."""
 

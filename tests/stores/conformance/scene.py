@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -89,10 +89,10 @@ class Scene:
             assert await self.store.schedule(batch) == [Scheduled.CREATED] * len(batch)
         return rows
 
-    async def tick(self, limit: int = 2000) -> Materialised:
+    async def tick(self, providers: Mapping[str, str] = PROVIDERS) -> Materialised:
         """Make deliveries of what is due."""
-        batch = await self.store.due(limit)
-        fired = [fire(row, batch.now, NAMESPACE, PROVIDERS) for row in batch.rows]
+        batch = await self.store.due(2000)
+        fired = [fire(row, batch.now, NAMESPACE, providers) for row in batch.rows]
         written: Materialised = await self.store.materialise(fired)
         return written
 

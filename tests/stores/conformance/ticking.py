@@ -196,7 +196,7 @@ async def an_id_alone_brings_its_contact_with_the_tick(scene: Scene) -> None:
 async def two_thousand_at_once(scene: Scene) -> None:
     """A tick of two thousand reminders is one batch."""
     await scene.schedule(*(f"r{i}" for i in range(2000)))
-    assert await scene.tick(2000) == Materialised(2000, 0, 0)
+    assert await scene.tick() == Materialised(2000, 0, 0)
     assert await scene.ledger.value("select count(*) from work") == 2000
 
 

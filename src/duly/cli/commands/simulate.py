@@ -11,9 +11,10 @@ from duly.cli import output
 from duly.cli.surface import Surface, command
 
 if TYPE_CHECKING:
+    from duly.sim.report import Report
     from duly.sim.run import Ended
 
-__all__ = ["register"]
+__all__ = ["answer", "register"]
 
 
 def register(app: typer.Typer) -> None:
@@ -27,20 +28,13 @@ def register(app: typer.Typer) -> None:
         trace: Annotated[bool, typer.Option("--trace", help="Print all that happens, call by call.")] = False,
     ) -> None:
         """Play seeded worlds full of faults against the real ledger. Exit 1 with the first seed that fails."""
-        traced: list[str] = []
+        traced: list[str] | None = [] if trace else None
         started = time.monotonic()
-        document, story = _play(surface, range(first, first + seeds), traced if trace else None)
-        seconds = round(time.monotonic() - started, 3)
-        document = {**document, "seconds": seconds, **({"trace": traced} if trace else {})}
-        surface.result(document, "\n".join([*traced, _summary(document)]))
-        if document["violations"]:
-            for line in story:
-                surface.note(line)
-            surface.note(f"play it again: duly simulate --first {document['failing_seed']} --seeds 1 --trace")
-            raise typer.Exit(1)
+        report = _play(surface, range(first, first + seeds), traced)
+        answer(surface, report, time.monotonic() - started, traced)
 
 
-def _play(surface: Surface, seeds: range, traced: list[str] | None) -> tuple[dict[str, Any], list[str]]:
+def _play(surface: Surface, seeds: range, traced: list[str] | None) -> Report:
     from duly.sim.report import simulate
 
     with surface.progress("worlds", len(seeds)) as advance:
@@ -50,8 +44,20 @@ def _play(surface: Surface, seeds: range, traced: list[str] | None) -> tuple[dic
             if traced is not None:
                 traced.extend(ended.history.trace())
 
-        report = simulate(seeds, played)
-    return report.document(), report.told()
+        return simulate(seeds, played)
+
+
+def answer(surface: Surface, report: Report, seconds: float, traced: list[str] | None) -> None:
+    """Print what was played, and what failed. Raises typer.Exit with 1 if anything did."""
+    document = {**report.document(), "seconds": round(seconds, 3)}
+    if traced is not None:
+        document["trace"] = traced
+    surface.result(document, "\n".join([*(traced or ()), _summary(document)]))
+    if report.failed is not None:
+        for line in report.told():
+            surface.note(line)
+        surface.note(f"play it again: duly simulate --first {report.failed.plan.seed} --seeds 1 --trace")
+        raise typer.Exit(1)
 
 
 def _summary(document: dict[str, Any]) -> str:

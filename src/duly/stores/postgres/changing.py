@@ -34,6 +34,7 @@ async def reschedule(
 ) -> bool:
     """See Store.reschedule. Raises NotFound."""
     async with connections.transaction() as tx:
+        await tx.send("keep_out_guard")
         moved, known = await tx.row("reschedule", reminder.hex(), actor, reason, next_due_at, deadline_at)
     if not known:
         raise NotFound(f"no reminder has the id {show(reminder)}")

@@ -79,7 +79,7 @@ async def _add_deliveries(tx: Transaction, wanted: Sequence[NewDelivery], guards
 
 def _as_in_doubt(new: NewDelivery, guards: Covered) -> NewDelivery:
     """What comes too late now may have been sent in time, and forgotten: then it is not expired."""
-    forgotten = new.state is State.EXPIRED and guards.cover(new.due_at)
+    forgotten = new.state is State.EXPIRED and new.provider and guards.cover(new.due_at)
     return new._replace(state=State.READY, reason=None) if forgotten else new
 
 

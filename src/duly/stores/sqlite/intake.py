@@ -169,7 +169,8 @@ def _add_deliveries(db: Database, wanted: Mapping[bytes, NewDelivery]) -> int:
 
 def _as_in_doubt(new: NewDelivery, guards: Spans) -> NewDelivery:
     """What comes too late now may have been sent in time, and forgotten: then it is not expired."""
-    forgotten = new.state is State.EXPIRED and guards.cover(stored.micros(new.due_at))
+    sendable = new.state is State.EXPIRED and new.provider
+    forgotten = sendable and guards.cover(stored.micros(new.due_at))
     return new._replace(state=State.READY, reason=None) if forgotten else new
 
 

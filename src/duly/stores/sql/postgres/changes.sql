@@ -15,10 +15,12 @@ from k join work w on w.contact_id = k.id
 cross join lateral (select case when w.begun then 'sending' else w.state end as state) s;
 
 -- name: reschedule
--- $1 id, $2 actor, $3 reason, $4 next due at, $5 deadline. A tick that has seen it as it was finds another revision.
+-- $1 id, $2 actor, $3 reason, $4 next due at, $5 deadline. A tick that has seen it as it was finds another revision. What
+-- was due under a restore guard may have been sent: it is left to the tick, and not moved out of the guard's reach.
 with r as (
   update reminder set next_due_at = $4::timestamptz, deadline_at = $5::timestamptz, revision = revision + 1
-  where id = $1::uuid and status = 'active' and next_due_at is not null
+  where id = $1::uuid and status = 'active' and next_due_at is not null and not exists (
+    select from guard g where next_due_at between g.since and least(clock_timestamp(), coalesce(g.closed_at, 'infinity')))
   returning id, account_id),
 noted as (
   insert into event (account_id, reminder_id, kind, from_state, to_state, actor, reason)

@@ -125,7 +125,7 @@ returning id;
 
 -- name: recount
 -- Acceptance of an attempt that later ones had overtaken: the head counts them all. $1 ids.
-update delivery d set attempts = (select max(a.number) from attempt a where a.delivery_id = d.id)
+update delivery d set attempts = (select coalesce(max(a.number), 0) from attempt a where a.delivery_id = d.id)
 where d.id = any (array(select unnest($1::uuid[])));
 
 -- name: block_endpoints

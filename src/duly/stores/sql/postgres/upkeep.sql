@@ -111,11 +111,12 @@ from open where b.provider = open.provider and b.endpoint = open.endpoint and b.
 
 -- name: next_step
 -- $1 providers. Seconds until the next step of any open row, below zero if overdue; null if there is none. What waits
--- behind an open circuit does not count, and neither does what is held.
+-- behind an open circuit does not count, and neither does what is held, nor what is ready under an open restore guard.
 select extract(epoch from least(
   (select statement_timestamp()
-   where exists (select from work w where w.state = 'ready' and w.suspicion = 0 and w.provider = any ($1::text[]))
-      or exists (select from work w where w.state = 'ready' and w.suspicion > 0 and w.provider = any ($1::text[]))),
+   where not exists (select from guard where closed_at is null)
+     and (exists (select from work w where w.state = 'ready' and w.suspicion = 0 and w.provider = any ($1::text[]))
+          or exists (select from work w where w.state = 'ready' and w.suspicion > 0 and w.provider = any ($1::text[])))),
   (select min(w.lease_until) from work w where w.state = 'leased' and w.provider = any ($1::text[])),
   (select w.next_at from work w
    where w.state in ('waiting', 'uncertain') and w.provider = any ($1::text[])

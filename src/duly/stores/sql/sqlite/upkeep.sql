@@ -14,8 +14,10 @@ where exists (
   where w.state = 'ready' and w.suspicion <> 0 and w.provider = :provider and w.suspicion = s.suspicion);
 
 -- name: next_ready
-select exists (select 1 from work indexed by work_ready where state = 'ready' and suspicion = 0 and provider = :provider)
-    or exists (select 1 from work indexed by work_suspects where state = 'ready' and suspicion <> 0 and provider = :provider);
+-- Under a restore guard what is ready waits for an operator.
+select not exists (select 1 from guard indexed by guard_open where closed_at is null) and (
+  exists (select 1 from work indexed by work_ready where state = 'ready' and suspicion = 0 and provider = :provider)
+  or exists (select 1 from work indexed by work_suspects where state = 'ready' and suspicion <> 0 and provider = :provider));
 
 -- name: next_lease_end
 select lease_until from work indexed by work_leased where state = 'leased' and provider = :provider order by lease_until limit 1;
@@ -57,5 +59,7 @@ from (select delivery_id, case when begun then 'sending' else state end as state
 join work w on w.delivery_id = s.delivery_id;
 
 -- name: reminder_reschedule
+-- What was due under a restore guard may have been sent: it is left to the tick, and not moved out of the guard's reach.
 update reminder set next_due_at = :next_due_at, deadline_at = :deadline_at, revision = revision + 1
-where id = :id and status = 'active' and next_due_at is not null;
+where id = :id and status = 'active' and next_due_at is not null and not exists (
+  select 1 from guard g where next_due_at between g.since and min(db_now(), coalesce(g.closed_at, db_now())));

@@ -1,0 +1,41 @@
+"""Time, chance, and what accounts have chosen."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from duly.core.model import HoldPolicy, OnDoubt
+
+__all__ = ["Clock", "Dice", "Policies"]
+
+
+class Clock(Protocol):
+    """A worker's own clock. It never decides what is due: the database's does."""
+
+    def reading(self) -> float:
+        """Seconds on a clock that never steps back and runs through suspend; only differences count."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Let that much time pass."""
+        ...
+
+
+class Dice(Protocol):
+    """Chance, for jitter."""
+
+    def roll(self) -> float:
+        """A number in [0, 1)."""
+        ...
+
+
+class Policies(Protocol):
+    """What accounts have chosen."""
+
+    def on_doubt(self, account: str) -> OnDoubt:
+        """The account's policy for the last rung."""
+        ...
+
+    def hold(self, account: str) -> HoldPolicy:
+        """How long the account's holds last, and what follows."""
+        ...

@@ -1,0 +1,106 @@
+"""What the calls of a `Store` take and bring, beside the words of the model."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from duly.core.model import Claimed, Due, Guard
+
+__all__ = [
+    "Batch",
+    "Cancelled",
+    "Claim",
+    "ClaimOrder",
+    "DueBatch",
+    "Heartbeat",
+    "Materialised",
+    "Settled",
+    "Swept",
+    "TakenBack",
+]
+
+
+class DueBatch(NamedTuple):
+    """Due reminders, oldest first, and the database's time at which they were read."""
+
+    now: datetime
+    rows: list[Due]
+
+
+class Materialised(NamedTuple):
+    """What a tick's transaction wrote. `stale`: reminders that somebody else had moved on."""
+
+    created: int
+    already: int
+    stale: int
+
+
+class ClaimOrder(NamedTuple):
+    """What to claim: one provider's ready rows of one lane, fairly across accounts after the cursor."""
+
+    provider: str
+    lane: str
+    limit: int
+    after_account: int
+    worker: str
+    lease_seconds: float
+    suspicion: int = 0  # only rows of that suspicion: above 0, whatever their lane and account
+
+
+class Claim(NamedTuple):
+    """Claimed rows, the database's time, and where the next claim's cursor stands (0: start over)."""
+
+    now: datetime
+    rows: list[Claimed]
+    next_account: int
+
+
+class Batch(NamedTuple):
+    """Claimed rows and two times: the clock's reading before the claim was asked for, from which trust
+    in the leases is counted, and the database's time when it answered.
+    """
+
+    asked_at: float
+    now: datetime
+    rows: list[Claimed]
+
+
+class Settled(NamedTuple):
+    """What a settle wrote. `moved` are the deliveries that now stand where the settlement says."""
+
+    moved: frozenset[bytes]
+    stale: int  # results recorded for rows that another fence had taken
+    corrected: int  # final states that acceptance evidence overturned
+    doubled: int = 0  # double acceptances: a second request id for a delivery that was accepted under another
+
+
+class TakenBack(NamedTuple):
+    """Ended leases: claimed but not begun (ready again), and begun with no answer (uncertain)."""
+
+    ready: int
+    uncertain: int
+    dead: int = 0  # not begun, and too many workers died while they held it alone
+
+
+class Heartbeat(NamedTuple):
+    """A sign of life: the database's time, and the guard that is open, if one is."""
+
+    now: datetime
+    guard: Guard | None
+
+
+class Swept(NamedTuple):
+    """Rows whose deadline passed while they were ready or waiting."""
+
+    expired: int
+    uncertain: int  # in doubt: not expired as if it had not been sent
+
+
+class Cancelled(NamedTuple):
+    """What a cancel did to the deliveries of a reminder (or to one delivery)."""
+
+    cancelled: int  # now final
+    sending: int  # already begun: the ledger will show what came of it
+    in_doubt: int  # may have been accepted: will not be sent again
+    final: int  # were final before

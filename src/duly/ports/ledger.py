@@ -1,0 +1,230 @@
+"""The ledger as the flows write it. What its calls take and bring stands in `entries`, what it shows in `views`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from duly.core.model import (
+    Begun,
+    Decision,
+    Doubtful,
+    Fired,
+    Guard,
+    Looked,
+    NewReminder,
+    Scheduled,
+    Settlement,
+    Signal,
+    Start,
+)
+from duly.ports.entries import (
+    Cancelled,
+    Claim,
+    ClaimOrder,
+    DueBatch,
+    Heartbeat,
+    Materialised,
+    Settled,
+    Swept,
+    TakenBack,
+)
+from duly.ports.views import Views
+
+__all__ = ["Store"]
+
+
+class Store(Protocol):
+    """The ledger. Every method is one transaction; batches hold up to 500 rows unless it says otherwise."""
+
+    async def namespace(self) -> str:
+        """The installation's namespace, the root of every derived id. Raises SchemaError if there is none."""
+        ...
+
+    async def schedule(self, rows: Sequence[NewReminder]) -> list[Scheduled]:
+        """Write reminders with their accounts, recipients and contacts; one answer per row, in order.
+
+        Repeatable: the same key and body is `already`, and touches nothing. A recipient is written by the
+        first reminder that names it and never changed by a later one. Up to 1,000 rows.
+        """
+        ...
+
+    async def due(self, limit: int) -> DueBatch:
+        """Read up to `limit` due reminders, oldest first. Takes no locks."""
+        ...
+
+    async def materialise(self, fired: Sequence[Fired]) -> Materialised:
+        """Move schedules on by compare-and-set (due time and revision) and write the deliveries of those
+        that moved, with open work for those that are really new. Repeatable. Up to 2,000 rows.
+        """
+        ...
+
+    async def due_remain(self, within_seconds: float = 0.0) -> bool:
+        """Whether any reminder is due now, or will be within so many seconds."""
+        ...
+
+    async def claim(self, order: ClaimOrder) -> Claim:
+        """Lease ready rows: raise the fence, set the lease, count no attempt. SKIP LOCKED.
+
+        Brings nothing while a restore guard is open, or where the database is not in the place that the last
+        heartbeat saw.
+        """
+        ...
+
+    async def begin(self, provider: str, worker: str, rows: Sequence[Start]) -> Begun:
+        """Write attempts and frozen requests and take the budgets' tokens, in one commit.
+
+        A row begins only where the fence holds, the database's clock stands before `good_until`, the
+        revisions are those that admission saw, no restore guard is open and the budget has a token. Locks are
+        taken in one order: budgets, reminders, recipients, contacts, each in key order; only then, in a later
+        statement, the comparison. Not repeatable: after StoreUnavailable call `abandon`.
+        """
+        ...
+
+    async def abandon(self, worker: str, rows: Sequence[tuple[bytes, int]]) -> None:
+        """Give back (delivery, fence) pairs of which nothing was sent. Repeatable.
+
+        Not begun: ready again. Begun (a begin whose reply was lost): its attempt is settled as not_sent
+        and the row waits.
+        """
+        ...
+
+    async def decide(self, actor: str, decisions: Sequence[Decision]) -> frozenset[bytes]:
+        """Apply decisions where the fence holds; returns the deliveries that moved. Repeatable.
+
+        A delivery in doubt never becomes expired, cancelled, suppressed, rejected or dead, whatever the
+        decision says: such a row is left as it is.
+        """
+        ...
+
+    async def settle(self, provider: str, rows: Sequence[Settlement], signals: Sequence[Signal]) -> Settled:
+        """Record outcomes of many deliveries, and what endpoints said, in one commit. Repeatable.
+
+        Moves a row only under its fence, but `accepted` wins whatever the fence and overturns a final state
+        (event `corrected`). A result may go from none or unknown to a definite one, never otherwise.
+        """
+        ...
+
+    async def promote(self, limit: int) -> int:
+        """Waiting rows whose time has come become ready."""
+        ...
+
+    async def renew(self, worker: str, rows: Sequence[tuple[bytes, int]], lease_seconds: float) -> frozenset[bytes]:
+        """Let the leases of begun (delivery, fence) pairs that this worker still holds end so many seconds from now.
+
+        A lease that has ended is not renewed. Returns the deliveries whose leases were. Repeatable.
+        """
+        ...
+
+    async def take_back(self, limit: int, actor: str, deaths_max: int = 3) -> TakenBack:
+        """Rows whose lease has ended: not begun, ready again; begun, uncertain, the attempt unknown.
+
+        Each of them becomes more suspect of having killed its worker: suspicion rises to at most 3. For one that
+        was claimed at 3, alone, a death counts; at `deaths_max` it ends dead (`killed_its_workers`) or, begun or
+        in doubt, is uncertain and closed (`killed_its_workers_in_doubt`). A settle under its fence clears both.
+        """
+        ...
+
+    async def suspects(self, providers: Sequence[str]) -> list[tuple[str, int]]:
+        """(provider, suspicion) pairs above 0 of which rows are ready."""
+        ...
+
+    async def sweep(self, limit: int, actor: str) -> Swept:
+        """Ready and waiting rows past their deadline: expired, or uncertain and closed if in doubt.
+
+        Held and uncertain rows are reconcile's to end.
+        """
+        ...
+
+    async def doubtful(
+        self, providers: Sequence[str], limit: int, lease_seconds: float
+    ) -> tuple[datetime, list[Doubtful]]:
+        """Claim these providers' uncertain and held rows whose time has come: raises the fence, moves `next_at` on.
+
+        Held rows come at their alarm and at their deadline.
+        """
+        ...
+
+    async def looked(self, actor: str, rows: Sequence[Looked]) -> frozenset[bytes]:
+        """Record looks of rows that stay uncertain or held, where the fence holds; returns those. Repeatable."""
+        ...
+
+    async def held(self, delivery: bytes) -> tuple[datetime, Doubtful]:
+        """A held delivery as it stands, and the database's time. Raises NotFound if it is not held. Takes no fence."""
+        ...
+
+    async def probe_circuits(self, providers: Sequence[str]) -> int:
+        """Let each open circuit of these providers be probed now, and wake what waits behind it.
+
+        A worker does this once when it starts: a restart is how a mended secret arrives.
+        """
+        ...
+
+    async def next_step(self, providers: Sequence[str]) -> float | None:
+        """Seconds (0 if overdue) until the next step of any open row of these providers; None if there is none.
+
+        Held rows, and waiting rows behind an open circuit, do not count.
+        """
+        ...
+
+    async def cancel(self, actor: str, reason: str, *, reminder: bytes | None, delivery: bytes | None) -> Cancelled:
+        """Cancel a reminder with its open deliveries, or one delivery. Whoever commits first wins."""
+        ...
+
+    async def suppress(self, actor: str, reason: str, contact: bytes) -> bool:
+        """Suppress a contact: its revision rises, so that no admission of before can begin. False: it was already.
+
+        Raises NotFound. Leaves an event at every open delivery of that contact.
+        """
+        ...
+
+    async def reschedule(
+        self, actor: str, reason: str, reminder: bytes, next_due_at: datetime, deadline_at: datetime
+    ) -> bool:
+        """Move an active reminder's next occurrence; its revision rises. False: it has none left to move.
+
+        Raises NotFound. Leaves an event.
+        """
+        ...
+
+    async def requeue(self, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
+        """Return dead and rejected deliveries to ready, under the same id, their attempts spared. Repeatable.
+
+        Returns those that were. One that falls under a restore guard (due from its `since` to its closing, or
+        not past that closing) becomes uncertain instead. Leaves an event `redriven` at each.
+        """
+        ...
+
+    # --- restore ---------------------------------------------------------------------------------
+
+    async def heartbeat(self, actor: str, after: datetime | None = None) -> Heartbeat:
+        """Write a sign of life. `after`: the last one this process has seen.
+
+        Opens a guard by itself, since the last heartbeat on record, where the database tells that it is another
+        one than before (PostgreSQL: system identifier, timeline, database), or the record is older than `after`.
+        Call it before anything else, and every few seconds.
+        """
+        ...
+
+    async def open_guard(self, actor: str, why: str, since: datetime | None = None) -> Guard:
+        """Open the restore guard, or move the open one's `since` back. Default: the last heartbeat on record.
+
+        Every open row but those held starts in doubt: uncertain, `restored`, its key window counted from its due
+        time; a begun attempt without a result is unknown. Until the closing, and afterwards for what was due
+        before it, `materialise` writes ready deliveries that were due from `since` on as uncertain in the same
+        way. Each leaves an event. Raises InputError for a `since` that lies ahead of the last heartbeat.
+        """
+        ...
+
+    async def close_guard(self, actor: str, why: str) -> Guard:
+        """Let sending begin again. Raises InputError if no guard is open."""
+        ...
+
+    def views(self) -> Views:
+        """The read-only views of the same ledger."""
+        ...
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        ...

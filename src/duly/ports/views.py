@@ -1,0 +1,64 @@
+"""The ledger as people read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+__all__ = ["Filters", "Views"]
+
+
+class Filters(NamedTuple):
+    """What `duly list` may narrow by."""
+
+    status: str | None = None
+    account: str | None = None
+    channel: str | None = None
+    limit: int = 100
+
+
+class Views(Protocol):
+    """Read-only views, as plain data ready for JSON: ids shown, times RFC 3339 in UTC ending in Z."""
+
+    async def deliveries(self, filters: Filters) -> list[dict[str, Any]]:
+        """Newest first: id, account, reminder, occurrence, channel, status, reason, attempts, due_at."""
+        ...
+
+    async def status(self) -> dict[str, Any]:
+        """`states` (each `count, oldest_age_seconds`), `lanes`, `budgets`, `reminders` (`count, next_due_at`)."""
+        ...
+
+    async def find(self, identity: str, account: str | None) -> tuple[str, bytes]:
+        """("reminder" | "delivery", id) for a shown id, or a caller's key with its account. Raises NotFound."""
+        ...
+
+    async def show_delivery(self, identity: bytes) -> dict[str, Any]:
+        """A delivery with its timeline, in the words of the surface."""
+        ...
+
+    async def show_reminder(self, identity: bytes) -> dict[str, Any]:
+        """A reminder with its deliveries, and the events that concern all of them."""
+        ...
+
+    async def holds(self, account: str | None, limit: int) -> list[dict[str, Any]]:
+        """Held deliveries, oldest first: `id, account, reminder, occurrence, channel, provider, reason, attempts,
+        held_since, age_seconds, alarmed, next_at, deadline_at`.
+        """
+        ...
+
+    async def guard(self) -> dict[str, Any]:
+        """The restore guards: `open` (the open one or null), `guards` (all, newest first) and `covered`: for the
+        open rows in doubt of a restore, each provider's and state's `count` and `oldest_due_at`.
+        """
+        ...
+
+    async def invariants(self) -> list[tuple[str, int]]:
+        """Each invariant that SQL can check, and how many rows break it."""
+        ...
+
+    async def findings(self, providers: Sequence[str]) -> list[tuple[str, int]]:
+        """What breaks no invariant and still wants somebody, each with its number of rows: `guard_open`,
+        `hold_past_its_alarm`, `lease_not_taken_back` (for over a minute), `provider_not_configured` (open rows of
+        providers other than these).
+        """
+        ...
