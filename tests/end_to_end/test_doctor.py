@@ -14,18 +14,58 @@ from tests.end_to_end.doubles import beside
 from tests.end_to_end.installation import DIALECTS, Installation, Run, attempts, reminder, settle_in, tell_on_both
 
 REMINDERS: Final = 200
+#: Moments as each database writes them.
+MOMENTS: Final = {
+    "sqlite": {"past": "1", "far": "9000000000000000", "farther": "9100000000000000"},
+    "postgres": {"past": "'2020-01-01'", "far": "'2255-01-01'", "farther": "'2258-01-01'"},
+}
 #: the check that must find it -> what is done to the ledger behind the program's back.
 DAMAGE: Final = {
-    "ledger: sent has evidence": "delete from attempt_result where delivery_id = {ok_0}",
-    "ledger: accepted is sent": "update delivery set status = 'expired' where id = {ok_1}",
-    "ledger: final has reason": "update delivery set reason = null where id = {ok_2}",
-    "ledger: open delivery has work": "delete from work where delivery_id = {denied_0}",
-    "ledger: lease has worker": "update work set state = 'leased' where delivery_id = {denied_1}",
-    "ledger: work can be claimed": "delete from recipient where ref = 'of-denied-2'",
-    "schema: ": "drop index work_next",
+    "ledger: sent has evidence": ["delete from attempt_result where delivery_id = {ok_0}"],
+    "ledger: attempt before deadline": ["update delivery set deadline_at = due_at where id = {ok_0}"],
+    "ledger: accepted is sent": ["update delivery set status = 'expired' where id = {ok_1}"],
+    "ledger: final has reason": ["update delivery set reason = null where id = {ok_2}"],
+    "ledger: no attempt under guard": [
+        "insert into guard (since, opened_at, opened_by, why) values ({far}, {far}, 'ana', 'a test')",
+        "update attempt set started_at = {farther} where delivery_id = {ok_3}",
+    ],
+    "ledger: double acceptance is told": [
+        "update delivery set channel = 'email' where id = {ok_4}",
+        "update attempt_result set request_id = 'one' where delivery_id = {ok_4}",
+        "insert into attempt_result (delivery_id, number, finished_at, outcome, request_id, stale)"
+        " select delivery_id, 2, finished_at, outcome, 'another', stale from attempt_result where delivery_id = {ok_4}",
+    ],
+    "ledger: open delivery has work": ["delete from work where delivery_id = {denied_0}"],
+    "ledger: lease has worker": ["update work set state = 'leased' where delivery_id = {denied_1}"],
+    "ledger: work can be claimed": ["delete from recipient where ref = 'of-denied-2'"],
+    "ledger: unknown is doubt": [
+        "insert into attempt_result (delivery_id, number, finished_at, outcome, stale)"
+        " select id, 9, due_at, 'unknown', false from delivery where id = {denied_3}"
+    ],
+    "ledger: restored is doubt": ["update work set restored = true where delivery_id = {denied_4}"],
+    "ledger: held has an end": ["update work set state = 'held', next_at = {far} where delivery_id = {denied_5}"],
+    "ledger: doubt is not finished": [
+        "delete from work where delivery_id = {denied_6}",
+        "update delivery set status = 'dead', reason = 'x', finished_at = due_at where id = {denied_6}",
+        "insert into attempt (delivery_id, number, fence, started_at, worker, provider, payload_hash)"
+        " select {denied_6}, 9, fence, started_at, worker, provider, payload_hash from attempt where delivery_id = {ok_2}",
+    ],
+    "work: guard open": [],  # since "no attempt under guard"
+    "work: lease not taken back": [
+        "update work set state = 'leased', worker = 'gone', lease_until = {past} where delivery_id = {denied_7}"
+    ],
+    "work: hold past its alarm": ["update work set state = 'held', next_at = {past} where delivery_id = {denied_8}"],
+    "work: provider not configured": ["update work set provider = 'gone' where delivery_id = {denied_9}"],
+    "schema: ": ["drop index work_next"],
+}
+#: What only a bug in the middle of a transaction could break.
+UNBROKEN: Final = {
+    "ledger: begun has attempt",
+    "ledger: final delivery has no work",
+    "ledger: work has delivery",
 }
 DELIVERY: Final = "(select d.id from delivery d join reminder r on r.id = d.reminder_id where r.caller_key = '{}')"
-KEYS: Final = [f"{mood}-{number}" for mood in ("ok", "denied") for number in range(3)]
+KEYS: Final = [f"{mood}-{number}" for mood, count in (("ok", 5), ("denied", 10)) for number in range(count)]
 
 
 # --- demo ----------------------------------------------------------------------------------------
@@ -90,9 +130,9 @@ def _examined(dialect: str, folder: Path) -> Examined:
         duly.take(reminder(key, webhook=receiver.url(key.partition("-")[0])) for key in KEYS)
         duly.run("up", "--until-idle")
         healthy = duly.run("doctor", "--json")
-        deliveries = {key.replace("-", "_"): DELIVERY.format(key) for key in KEYS}
-        for damage in DAMAGE.values():
-            duly.change(damage.format(**deliveries))
+        names = MOMENTS[dialect] | {key.replace("-", "_"): DELIVERY.format(key) for key in KEYS}
+        for statement in (statement for damage in DAMAGE.values() for statement in damage):
+            duly.change(statement.format(**names))
         return Examined(healthy, duly.run("doctor", "--json", code=1))
 
 
@@ -109,9 +149,22 @@ def test_the_doctor_finds_damage(examined: Examined, check: str) -> None:
     """What was done to the ledger behind the program's back is found and named, and the exit code is 1."""
     told = examined.damaged.document
     assert told["ok"] is False
-    found = [(one["check"], one["found"]) for one in told["checks"] if one["check"].startswith(check)]
-    assert found
-    assert found[0][1] == 1
+    found = [one for one in told["checks"] if one["check"].startswith(check)]
+    assert [one["found"] for one in found] == [1]
+    assert found[0]["advice"]
+
+
+def test_the_doctor_finds_nothing_else(examined: Examined) -> None:
+    """Each damage is found by its own check alone."""
+    found = [one["check"] for one in examined.damaged.document["checks"] if one["found"]]
+    assert [check for check in found if not check.startswith(tuple(DAMAGE))] == []
+
+
+def test_every_check_of_the_ledger_has_its_damage(examined: Examined) -> None:
+    """A check that no test can break may check nothing."""
+    checks = {one["check"] for one in examined.healthy.document["checks"]}
+    broken = {check for check in checks if check.startswith(tuple(DAMAGE))}
+    assert checks - broken == {"configuration, secrets and templates", "schema", *UNBROKEN}
 
 
 def test_the_doctor_reads_the_configuration_too(tmp_path: Path, duly_on_sqlite: Installation) -> None:

@@ -74,9 +74,8 @@ def site(url: str, folder: Path, lease_seconds: float = LEASE_SECONDS) -> Iterat
             "DULY_LEASE_SECONDS": str(lease_seconds),
             "DULY_PROVIDERS__HOOKS__CONCURRENCY": str(AT_ONCE),
         }
-        shy = promises_nothing(duly, receiver.url("slow", "shy"))
-        duly.take(reminder(f"keyed-{number}", webhook=receiver.url("slow")) for number in range(EACH))
-        duly.take(reminder(f"shy-{number}", webhook=shy) for number in range(EACH))
+        urls = {"keyed": receiver.url("slow"), "shy": promises_nothing(duly, receiver.url("slow", "shy"))}
+        duly.take(reminder(f"{kind}-{n}", webhook=url) for n in range(EACH) for kind, url in urls.items())
         duly.told("tick")
         yield Site(duly, receiver)
 
@@ -252,8 +251,9 @@ def test_a_failover(own_cluster: Cluster, tmp_path: Path) -> None:
         query(replica.url, "select pg_promote()")
         proxy.server_port = replica.port
 
-        assert here.duly.told("work", "--until-idle")["sent"] == 0
-        assert "restore_guard_open" in worker.said
+        requests = here.receiver.requests
+        assert here.duly.run("work", "--until-idle").events("restore_guard_open")
+        assert here.receiver.requests == requests
 
         here.duly.run("restore", "close", "--why", "a failover", "--submitted-again")
         here.duly.run("work", "--until-idle")

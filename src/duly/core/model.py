@@ -486,7 +486,7 @@ class Looked(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """A restore guard: while it is open nothing is sent; what was due from `since` to its closing starts in doubt."""
+    """A restore guard: while it is open nothing is sent. What happened from `since` on may be forgotten."""
 
     number: int
     since: datetime

@@ -191,8 +191,8 @@ class Store(Protocol):
     async def requeue(self, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
         """Return dead and rejected deliveries to ready, under the same id, their attempts spared. Repeatable.
 
-        Returns those that were. One that falls under a restore guard (due from its `since` to its closing, or
-        not past that closing) becomes uncertain instead. Leaves an event `redriven` at each.
+        Returns those that were. One that falls under a restore guard (due before its closing) becomes uncertain
+        instead. Leaves an event `redriven` at each.
         """
         ...
 
@@ -212,8 +212,9 @@ class Store(Protocol):
 
         Every open row but those held starts in doubt: uncertain, `restored`, its key window counted from its due
         time; a begun attempt without a result is unknown. Until the closing, and afterwards for what was due
-        before it, `materialise` writes ready deliveries that were due from `since` on as uncertain in the same
-        way. Each leaves an event. Raises InputError for a `since` that lies ahead of the last heartbeat.
+        before it, `materialise` writes what it would write as ready or expired as uncertain in the same way,
+        and `reschedule` moves none of it. Each leaves an event. Raises InputError for a `since` that lies ahead
+        of the last heartbeat.
         """
         ...
 

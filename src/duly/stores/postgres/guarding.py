@@ -97,19 +97,21 @@ async def _guard(cursor: Cursor) -> Guard | None:
 
 
 class Covered(NamedTuple):
-    """The times that restore guards cover: from when, and until when (None: one is open)."""
+    """When each guard that there ever was was closed (None: it is open)."""
 
-    spans: tuple[tuple[datetime, datetime | None], ...] = ()
+    closings: tuple[datetime | None, ...] = ()
 
     @classmethod
     async def told_by(cls, cursor: Cursor) -> Covered:
         """As the statement `guards` tells it."""
-        guards = [Guard._make(row) for row in await cursor.fetchall()]
-        return cls(tuple((guard.since, guard.closed_at) for guard in guards))
+        return cls(tuple(Guard._make(row).closed_at for row in await cursor.fetchall()))
 
     def cover(self, due_at: datetime) -> bool:
-        """Whether what was due then may have been sent by what the backup has forgotten."""
-        return any(since <= due_at and (until is None or due_at <= until) for since, until in self.spans)
+        """Whether what was due then may have been sent by what a backup has forgotten.
+
+        However long it was due before that backup: a tick that came late may have found it afterwards.
+        """
+        return any(closed_at is None or due_at <= closed_at for closed_at in self.closings)
 
 
 async def keep_out_guard(tx: Transaction) -> Cursor:

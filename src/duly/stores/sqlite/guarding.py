@@ -2,8 +2,8 @@
 
 A backup that was restored has forgotten what was sent since it was made. While a guard is open nothing is
 claimed and nothing begins; all open work is in doubt, as if one more attempt had been made that nobody
-remembers. What was due from `since` to the closing, and is only found by a later tick, starts in the same
-doubt. Held rows stay with whoever decides about them, and folded ones with their summary.
+remembers. What was due until the closing, and is only found by a later tick, starts in the same doubt.
+Held rows stay with whoever decides about them, and folded ones with their summary.
 
 SQLite cannot tell one copy of a file from another, so `place` stays null here. A record of life that is
 older than what a process has seen opens the guard; otherwise an operator does.
@@ -23,7 +23,7 @@ from duly.stores.documents import instant
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
 
-__all__ = ["Spans", "close_guard", "heartbeat", "open_guard", "spans", "standing"]
+__all__ = ["Closings", "close_guard", "closings", "heartbeat", "open_guard", "standing"]
 
 STEPPED_BACK: Final = "heartbeat_stepped_back"
 #: What a restore puts in doubt; what is uncertain already stays there.
@@ -39,27 +39,22 @@ def standing(db: Database) -> Guard | None:
 # --- which deliveries a guard covers -------------------------------------------------------------
 
 
-class Spans(NamedTuple):
-    """All guards there ever were, as (since, closed at or None) in stored microseconds."""
+class Closings(NamedTuple):
+    """When each guard that there ever was was closed (None: it is open), in stored microseconds."""
 
-    guards: Sequence[tuple[int, int | None]]
+    moments: Sequence[int | None]
 
     def cover(self, due_at: int) -> bool:
-        """Whether it was due from a guard's `since` to its closing."""
-        return any(since <= due_at and _not_past(due_at, closed_at) for since, closed_at in self.guards)
+        """Whether what was due then may have been sent by what a backup has forgotten.
 
-    def may_hide(self, due_at: int) -> bool:
-        """Whether it is not past a guard's closing, so that what became of it may have been forgotten."""
-        return any(_not_past(due_at, closed_at) for _, closed_at in self.guards)
+        However long it was due before that backup: a tick that came late may have found it afterwards.
+        """
+        return any(closed_at is None or due_at <= closed_at for closed_at in self.moments)
 
 
-def spans(db: Database) -> Spans:
+def closings(db: Database) -> Closings:
     """All guards there ever were."""
-    return Spans(db.rows("guards_seen"))
-
-
-def _not_past(due_at: int, closed_at: int | None) -> bool:
-    return closed_at is None or due_at <= closed_at
+    return Closings([closed_at for (closed_at,) in db.rows("guard_closings")])
 
 
 # --- signs of life -------------------------------------------------------------------------------

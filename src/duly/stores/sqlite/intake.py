@@ -18,7 +18,7 @@ from duly.errors import SchemaError
 from duly.ports import DueBatch, Materialised
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
-from duly.stores.sqlite.guarding import Spans, spans
+from duly.stores.sqlite.guarding import Closings, closings
 
 __all__ = ["due", "due_remain", "materialise", "namespace", "schedule"]
 
@@ -156,7 +156,7 @@ def _advance(db: Database, fired: Sequence[Fired]) -> list[Fired]:
 
 def _add_deliveries(db: Database, wanted: Mapping[bytes, NewDelivery]) -> int:
     """Write the deliveries that are not there, with work or an event; returns how many were new."""
-    guards = spans(db)
+    guards = closings(db)
     new = [_as_in_doubt(one, guards) for one in _absent(db, wanted)]
     now = db.now()
     if db.change_each("delivery_add", [_delivery_values(one, now) for one in new]) < len(new):
@@ -167,16 +167,16 @@ def _add_deliveries(db: Database, wanted: Mapping[bytes, NewDelivery]) -> int:
     return len(new)
 
 
-def _as_in_doubt(new: NewDelivery, guards: Spans) -> NewDelivery:
+def _as_in_doubt(new: NewDelivery, guards: Closings) -> NewDelivery:
     """What comes too late now may have been sent in time, and forgotten: then it is not expired."""
     sendable = new.state is State.EXPIRED and new.provider
     forgotten = sendable and guards.cover(stored.micros(new.due_at))
     return new._replace(state=State.READY, reason=None) if forgotten else new
 
 
-def _add_work(db: Database, ready: Sequence[NewDelivery], guards: Spans) -> None:
+def _add_work(db: Database, ready: Sequence[NewDelivery], guards: Closings) -> None:
     """Open work: ready, or uncertain where a restore may have made us forget that it was sent."""
-    hidden = [one for one in ready if guards.cover(stored.micros(one.due_at))] if guards.guards else []
+    hidden = [one for one in ready if guards.cover(stored.micros(one.due_at))] if guards.moments else []
     if hidden:
         covered = {one.id for one in hidden}
         ready = [one for one in ready if one.id not in covered]

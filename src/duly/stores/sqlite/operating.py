@@ -15,7 +15,7 @@ from duly.core.states import State
 from duly.errors import NotFound
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
-from duly.stores.sqlite.guarding import spans
+from duly.stores.sqlite.guarding import closings
 from duly.stores.sqlite.moves import Entries, endings
 
 __all__ = ["requeue", "reschedule", "suppress"]
@@ -63,9 +63,9 @@ def requeue(db: Database, actor: str, reason: str, deliveries: Sequence[bytes]) 
     """See Store.requeue."""
     with db.writing():
         dead = [row for row in endings(db, _each_once(deliveries)).values() if row.state in DEAD_LETTERS]
-        guards, entries = spans(db), Entries()
+        guards, entries = closings(db), Entries()
         for row in dead:
-            target = State.UNCERTAIN if guards.may_hide(row.due_at) else State.READY
+            target = State.UNCERTAIN if guards.cover(row.due_at) else State.READY
             entries.reopen(row, target)
             entries.note(row, "redriven", target, actor, reason)
         entries.write(db)

@@ -20,7 +20,7 @@ cross join lateral (select case when w.begun then 'sending' else w.state end as 
 with r as (
   update reminder set next_due_at = $4::timestamptz, deadline_at = $5::timestamptz, revision = revision + 1
   where id = $1::uuid and status = 'active' and next_due_at is not null and not exists (
-    select from guard g where next_due_at between g.since and least(clock_timestamp(), coalesce(g.closed_at, 'infinity')))
+    select from guard g where next_due_at <= least(clock_timestamp(), coalesce(g.closed_at, 'infinity')))
   returning id, account_id),
 noted as (
   insert into event (account_id, reminder_id, kind, from_state, to_state, actor, reason)

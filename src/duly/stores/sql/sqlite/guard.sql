@@ -5,8 +5,8 @@
 select number, since, opened_at, opened_by, why, closed_at, closed_by, closing_why
 from guard indexed by guard_open where closed_at is null;
 
--- name: guards_seen
-select since, closed_at from guard;
+-- name: guard_closings
+select closed_at from guard;
 
 -- name: guard_add
 insert into guard (since, opened_at, opened_by, why) values (:since, :now, :actor, :why);

@@ -62,4 +62,4 @@ join work w on w.delivery_id = s.delivery_id;
 -- What was due under a restore guard may have been sent: it is left to the tick, and not moved out of the guard's reach.
 update reminder set next_due_at = :next_due_at, deadline_at = :deadline_at, revision = revision + 1
 where id = :id and status = 'active' and next_due_at is not null and not exists (
-  select 1 from guard g where next_due_at between g.since and min(db_now(), coalesce(g.closed_at, db_now())));
+  select 1 from guard g where next_due_at <= min(db_now(), coalesce(g.closed_at, db_now())));
