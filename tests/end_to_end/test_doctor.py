@@ -32,23 +32,31 @@ DAMAGE: Final = {
     "ledger: double acceptance is told": [
         "update delivery set channel = 'email' where id = {ok_4}",
         "update attempt_result set request_id = 'one' where delivery_id = {ok_4}",
-        "insert into attempt_result (delivery_id, number, finished_at, outcome, request_id, stale)"
-        " select delivery_id, 2, finished_at, outcome, 'another', stale from attempt_result where delivery_id = {ok_4}",
+        (
+            "insert into attempt_result (delivery_id, number, finished_at, outcome, request_id, stale)"
+            " select delivery_id, 2, finished_at, outcome, 'another', stale"
+            " from attempt_result where delivery_id = {ok_4}"
+        ),
     ],
     "ledger: open delivery has work": ["delete from work where delivery_id = {denied_0}"],
     "ledger: lease has worker": ["update work set state = 'leased' where delivery_id = {denied_1}"],
     "ledger: work can be claimed": ["delete from recipient where ref = 'of-denied-2'"],
     "ledger: unknown is doubt": [
-        "insert into attempt_result (delivery_id, number, finished_at, outcome, stale)"
-        " select id, 9, due_at, 'unknown', false from delivery where id = {denied_3}"
+        (
+            "insert into attempt_result (delivery_id, number, finished_at, outcome, stale)"
+            " select id, 9, due_at, 'unknown', false from delivery where id = {denied_3}"
+        ),
     ],
     "ledger: restored is doubt": ["update work set restored = true where delivery_id = {denied_4}"],
     "ledger: held has an end": ["update work set state = 'held', next_at = {far} where delivery_id = {denied_5}"],
     "ledger: doubt is not finished": [
         "delete from work where delivery_id = {denied_6}",
         "update delivery set status = 'dead', reason = 'x', finished_at = due_at where id = {denied_6}",
-        "insert into attempt (delivery_id, number, fence, started_at, worker, provider, payload_hash)"
-        " select {denied_6}, 9, fence, started_at, worker, provider, payload_hash from attempt where delivery_id = {ok_2}",
+        (
+            "insert into attempt (delivery_id, number, fence, started_at, worker, provider, payload_hash)"
+            " select {denied_6}, 9, fence, started_at, worker, provider, payload_hash"
+            " from attempt where delivery_id = {ok_2}"
+        ),
     ],
     "work: guard open": [],  # since "no attempt under guard"
     "work: lease not taken back": [

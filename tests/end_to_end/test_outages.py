@@ -161,7 +161,7 @@ def by_proxy(own: Cluster) -> Iterator[PostgresProxy]:
     """A way to the server that can be cut."""
     from duly.testing.postgres_proxy import PostgresProxy  # noqa: PLC0415 - only here
 
-    with beside(PostgresProxy(own.port)) as proxy:
+    with beside(PostgresProxy.before(own.url)) as proxy:
         yield proxy
 
 

@@ -50,6 +50,7 @@ SENT_SINCE: Final = ("open", "new")  # ready in the backup, and not there yet; s
 MOVED: Final = "moved"  # never sent; moved to a moment between the loss and the closing
 LATER: Final = "later"  # never sent; moved to a moment after the closing
 HOUR: Final = 3600.0
+LATE: Final = -60.0  # due before the last sign of life of the backup, and submitted after it
 WHY: Final = "the disk failed; backup of 03:00"
 ENDPOINTS: Final = """
 [endpoints.lookable]
@@ -181,9 +182,9 @@ def _live_until_the_backup(duly: Installation, rows: Mapping[str, Any], folder: 
 
 def _live_on(duly: Installation, rows: dict[str, Any], receivers: Receivers) -> dict[str, str]:
     """What the backup does not know; returns the ids of all deliveries so far."""
-    rows |= {f"new-{kind}": reminder(f"new-{kind}", webhook=receivers.url(kind), due_in=0.0) for kind in KINDS}
+    rows |= {f"new-{kind}": reminder(f"new-{kind}", webhook=receivers.url(kind), due_in=LATE) for kind in KINDS}
     _take(duly, rows, "new")
-    duly.run("up", "--until-idle", "--patience", "1")
+    duly.run("up", "--until-idle", "--patience", "0")
     _call_off(duly, rows)
     ledger = duly.ledger()
     assert {one["status"] for one in ledger.values()} == {"sent"}

@@ -1,6 +1,6 @@
 """A PostgreSQL that can be cut off, at exactly the moment that hurts: a proxy before a real server.
 
-    async with PostgresProxy(server_port) as proxy:
+    async with PostgresProxy.before(url) as proxy:
         ...connect to proxy.url(url)...
         proxy.lose_commit(statement, happens=True)
 
@@ -24,6 +24,7 @@ from urllib.parse import urlsplit, urlunsplit
 __all__ = ["PostgresProxy"]
 
 ASKS_FOR_ENCRYPTION: Final = {80877103, 80877104}  # SSLRequest, GSSENCRequest
+DEFAULT_PORT: Final = 5432
 NO_ENCRYPTION: Final = b"N"
 PARSE, COMMAND_COMPLETE = b"P", b"C"
 COMMITTED: Final = b"COMMIT\0"
@@ -57,6 +58,11 @@ class PostgresProxy:
         self._links: set[_Link] = set()
         self._server: asyncio.Server | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @classmethod
+    def before(cls, url: str) -> Self:
+        """A proxy before the server on loopback that this URL names."""
+        return cls(urlsplit(url).port or DEFAULT_PORT)
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
