@@ -4,7 +4,8 @@
 
 The ledger is made by the database itself (doctor_*.sql): most deliveries are sent, some ended otherwise, and
 three in a hundred are open. With `--pending` all of them wait to be sent. Nothing in it is broken; a run whose
-doctor finds something has no figures. `doctor` is the whole command, start-up included.
+doctor finds something has no figures. `doctor` is the whole command, start-up included. CPU time, ours and the
+server's, stands beside the time by the clock, which other programs of the machine make longer.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psycopg
 
-from bench.grounds import GROUNDS, Ledger, open_ground
+from bench.grounds import GROUNDS, Ground, Ledger, open_ground
 from bench.installation import open_installation
 from bench.programs import Failed
 from duly.errors import DulyError
@@ -32,6 +34,7 @@ STEPS: Final = (
     *("deliveries", "work", "attempts", "results", "events"),
 )
 CHECKS: Final = ("invariant_", "finding_")
+SERVER_REST_SECONDS: Final = 2.0  # until the server's process that made the ledger is gone, and its CPU time with it
 BUILD_CACHE: Final = "pragma cache_size = -524288"  # KiB of pages, while the ledger is made
 
 
@@ -51,24 +54,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _report(database: str, rows: int, seconds: Mapping[str, float]) -> None:
-    print(f"{database}, {rows:,} deliveries")
-    for name, taken in seconds.items():
-        print(f"  {name:<40}{taken:>8.2f} s")
-    checks = sum(taken for name, taken in seconds.items() if name.startswith(CHECKS))
-    print(f"  {'all statements':<40}{checks:>8.2f} s", flush=True)
+class Spent(NamedTuple):
+    """Seconds by the clock, and of CPU."""
+
+    clock: float
+    cpu: float
 
 
-def _measure(database: str, rows: int, *, pending: bool) -> dict[str, float]:
+class Meter:
+    """What each step has spent, ours and the server's together."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.spent: dict[str, Spent] = {}
+        self._ground = ground
+
+    @contextmanager
+    def measure(self, name: str) -> Iterator[None]:
+        """Count what happens inside."""
+        clock, cpu = time.monotonic(), self._cpu()
+        yield
+        self.spent[name] = Spent(time.monotonic() - clock, self._cpu() - cpu)
+
+    def _cpu(self) -> float:
+        return time.process_time() + self._ground.cpu_seconds()
+
+
+def _report(database: str, rows: int, spent: Mapping[str, Spent]) -> None:
+    print(f"{database}, {rows:,} deliveries{'seconds':>24}{'CPU':>8}")
+    checks = [one for name, one in spent.items() if name.startswith(CHECKS)]
+    total = Spent(sum(one.clock for one in checks), sum(one.cpu for one in checks))
+    for name, one in {**spent, "all statements": total}.items():
+        print(f"  {name:<40}{one.clock:>8.2f}{one.cpu:>8.2f}", flush=True)
+
+
+def _measure(database: str, rows: int, *, pending: bool) -> dict[str, Spent]:
     with open_ground(database) as ground, open_installation(None) as installation, ground.empty() as ledger:
+        meter = Meter(ground)
         installation.use_mail_too()
         installation.migrate(ledger)
         build, look = (_postgres, _look_postgres) if database == "postgres" else (_sqlite, _look_sqlite)
-        began = time.monotonic()
-        build(ledger, rows, [step for step in STEPS if pending or step != "seed_pending"])
-        seconds = {"(making the ledger)": time.monotonic() - began, **look(ledger)}
+        with meter.measure("(making the ledger)"):
+            build(ledger, rows, [step for step in STEPS if pending or step != "seed_pending"])
+        time.sleep(SERVER_REST_SECONDS)
+        look(ledger, meter)
+        server = ground.cpu_seconds()
         ran = installation.duly(ledger, "doctor")
-        return {**seconds, "doctor": ran.wall_seconds}
+        doctor = Spent(ran.wall_seconds, ran.cpu_seconds + ground.cpu_seconds() - server)
+        return {**meter.spent, "doctor": doctor}
 
 
 def _steps(database: str) -> dict[str, str]:
@@ -91,15 +123,13 @@ def _postgres(ledger: Ledger, rows: int, steps: Sequence[str]) -> None:
         connection.execute(b"vacuum analyze")
 
 
-def _look_postgres(ledger: Ledger) -> dict[str, float]:
-    seconds = {}
+def _look_postgres(ledger: Ledger, meter: Meter) -> None:
     with psycopg.connect(ledger.url, autocommit=True, cursor_factory=psycopg.RawCursor) as connection:
         for name, statement in _checks("postgres").items():
-            began = time.monotonic()
-            found = connection.execute(statement.encode(), [list(PROVIDERS)] if "$1" in statement else None).fetchone()
-            seconds[name] = time.monotonic() - began
+            values = [list(PROVIDERS)] if "$1" in statement else None
+            with meter.measure(name):
+                found = connection.execute(statement.encode(), values).fetchone()
             _refuse_findings(name, found and found[0])
-    return seconds
 
 
 # --- SQLite --------------------------------------------------------------------------------------
@@ -117,19 +147,15 @@ def _sqlite(ledger: Ledger, rows: int, steps: Sequence[str]) -> None:
         database.close()
 
 
-def _look_sqlite(ledger: Ledger) -> dict[str, float]:
-    seconds = {}
+def _look_sqlite(ledger: Ledger, meter: Meter) -> None:
     database = Database(ledger.url.removeprefix("sqlite:///"), load("sqlite"))
     try:
         for name in _checks("sqlite"):
-            began = time.monotonic()
-            with database.reading():
+            with meter.measure(name), database.reading():
                 found = database.value(name, providers='["mail", "hooks"]')
-            seconds[name] = time.monotonic() - began
             _refuse_findings(name, found)
     finally:
         database.close()
-    return seconds
 
 
 def _checks(dialect: str) -> dict[str, str]:

@@ -170,7 +170,7 @@ class _Run:
             worker.step()
         self._step_kills()
         self._canceller.choose(self._now, self._submitter.step(self._now, more=more))
-        self._canceller.step(self._now)
+        self._canceller.step(self._now, more=more)
         self._step_tick()
         self._tell()
         time.sleep(LOOK_SECONDS)

@@ -40,6 +40,7 @@ class Submitted:
     kind: Kind
     path: str
     taken: bool = False  # an import that held it ended well
+    cancel_asked: bool = False
     cancelled_at: float | None = None  # seconds since 1970: when the cancel had answered
     cancel_answer: dict[str, int] = field(default_factory=dict)
 
@@ -166,8 +167,8 @@ class Canceller:
 
     @property
     def idle(self) -> bool:
-        """Whether all is cancelled that was to be."""
-        return self._running is None and not self._queue
+        """Whether no cancel is under way."""
+        return self._running is None
 
     def choose(self, now: float, taken: list[Submitted]) -> None:
         """Put some of these on the list."""
@@ -176,11 +177,12 @@ class Canceller:
                 self._queue.append((now + self._dice.uniform(0, CANCELLED_WITHIN_SECONDS), one.key, one))
         self._queue.sort(key=lambda item: item[:2])
 
-    def step(self, now: float) -> None:
-        """Go on."""
+    def step(self, now: float, *, more: bool) -> None:
+        """Go on; without `more` only what has been started is brought to its end."""
         self._collect()
-        if self._running is None and self._queue and self._queue[0][0] <= now:
+        if more and self._running is None and self._queue and self._queue[0][0] <= now:
             one = self._queue[0][2]
+            one.cancel_asked = True  # it may take effect without an answer
             arguments = ("cancel", one.key, "--account", ACCOUNT, "--json")
             self._running = one, Once(self._place, "cancel", self._installation.command(*arguments))
 

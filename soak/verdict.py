@@ -67,7 +67,7 @@ Breaks = Iterator[tuple[str, str]]
 def _lost(evidence: Evidence) -> Breaks:
     for key, status in evidence.ledger.without_delivery.items():
         reminder = evidence.submitted[key]
-        if reminder.taken and not (status == "cancelled" and reminder.cancelled_at is not None):
+        if reminder.taken and not (status == "cancelled" and reminder.cancel_asked):
             yield key, f"the reminder is {status} and has no delivery"
 
 

@@ -5,7 +5,7 @@
 -- $1 provider, $2 rows at most, $3 worker, $4 lease in seconds.
 with pick as materialized (
   select delivery_id from work
-  where state = 'ready' and provider = $1 and lane = 'normal'
+  where state = 'ready' and suspicion = 0 and provider = $1 and lane = 'normal'
   order by account_id, next_at, delivery_id
   limit $2 for update skip locked),
 leased as (

@@ -10,7 +10,7 @@ cross join account a on a.id = w.account_id
 cross join reminder r on r.id = w.reminder_id
 cross join recipient p on p.id = w.recipient_id
 cross join contact k on k.id = w.contact_id
-where w.state = 'ready' and w.provider = :provider and w.lane = 'normal'
+where w.state = 'ready' and w.suspicion = 0 and w.provider = :provider and w.lane = 'normal'
 order by w.account_id, w.next_at, w.delivery_id limit :rows_max;
 
 -- name: lease

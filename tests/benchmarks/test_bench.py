@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from bench import doctor
 from bench.__main__ import main
 from bench.delivering import _refuse_losses
 from bench.programs import Failed
+from duly.stores.loader import load
 
 ROWS = 300
 ALL_SENT = {"attempts": ROWS, "accepted": ROWS, "frozen": ROWS, "sent": ROWS, "open": 0}
@@ -51,3 +53,11 @@ def test_a_run_that_lost_or_repeated_something_has_no_figure(
     _refuse_losses(ALL_SENT, EACH_ONCE, ROWS, ROWS)
     with pytest.raises(Failed, match=str(ROWS)):
         _refuse_losses(counted, received, sent, ROWS)
+
+
+def test_the_doctor_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each statement of the doctor has its figure, on a ledger in which it finds nothing."""
+    assert doctor.main(["--rows", "2000", "--database", "sqlite"]) == 0
+    told = capsys.readouterr().out
+    names = [name for name in load("sqlite") if name.startswith(doctor.CHECKS)]
+    assert [name for name in names if f"  {name} " not in told] == []

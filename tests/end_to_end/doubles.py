@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, Final, TypeVar
 
 from duly.testing.http1 import Answer, Manner, Message, reply
 from duly.testing.receiver import Receiver
 
-__all__ = ["LATER_SECONDS", "LaterReceiver", "TimedReceiver", "beside"]
+__all__ = ["LATER_SECONDS", "LaterReceiver", "OddReceiver", "TimedReceiver", "beside"]
 
 D = TypeVar("D", bound=AbstractAsyncContextManager[Any])
 T = TypeVar("T")
@@ -79,3 +79,18 @@ class LaterReceiver(Receiver):
             self.requests += 1
             return Answer(Manner.AT_ONCE, reply("429 Too Many Requests", b"", f"Retry-After: {LATER_SECONDS}"))
         return super().answer(message)
+
+
+class OddReceiver(Receiver):
+    """A receiver whose `odd` URLs give answers that nobody should give; the others answer as always."""
+
+    ANSWERS: Final[Mapping[str, bytes]] = {
+        "nul": reply("400 Bad Request", b"no\0\x01\x1b[31m\xed\xa0\x80\xff thanks"),
+        "endless": reply("200 OK", b"thank you " * 400_000),
+        "control": reply("200 OK", b"", "X-Request-Id: \x01\x7f\xff" + "9" * 5_000),
+    }
+
+    def answer(self, message: Message) -> Answer:
+        """Say something odd, or answer as always."""
+        mood, _, name = message.target.decode().removeprefix("/").partition("/")
+        return Answer(Manner.AT_ONCE, self.ANSWERS[name]) if mood == "odd" else super().answer(message)

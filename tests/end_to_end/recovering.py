@@ -21,6 +21,7 @@ __all__ = [
     "ACCEPTED",
     "LOST",
     "RATE_LIMITED",
+    "asked",
     "hand_each_claim_over_again",
     "leases_end",
     "messages",
@@ -128,6 +129,11 @@ def _here(duly: Installation, act: Callable[[Config], Awaitable[T]]) -> T:
 def story(one: Shown) -> tuple[str, tuple[tuple[str | None, str | None], ...]]:
     """Where a delivery stands, and what became of each attempt: outcome and class."""
     return one["status"], tuple(attempts(one))
+
+
+def asked(one: Shown) -> tuple[tuple[str | None, str | None], ...]:
+    """What became of each attempt of which a request left: a busy machine may be too late for some."""
+    return tuple(outcome for outcome in attempts(one) if outcome[0] != "not_sent")
 
 
 def redriven(one: Shown) -> int:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 ROWS: Final = 150
 MAILS: Final = 50
 AWAY_SECONDS: Final = 2.0
+#: As `pg_ctl stop -m` calls them: all are disconnected, or it is a crash.
+STOPS: Final = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
 
 class Outage(NamedTuple):
@@ -33,11 +35,19 @@ class Outage(NamedTuple):
     sink: MailSink
 
 
-@pytest.fixture(scope="module")
-def outage(own_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outage]:
-    """The server crashes while requests are under way, and comes back."""
-    with beside(Receiver(slow_seconds=0.2)) as receiver, beside(MailSink(slow_seconds=0.2)) as sink:
-        duly = settle_on(own_cluster.url, tmp_path_factory.mktemp("outage"), sink.url)
+@pytest.fixture(scope="module", params=STOPS)
+def outage(
+    request: pytest.FixtureRequest, own_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Outage]:
+    """The server stops while requests are under way, and comes back."""
+    from tests.stores.postgres_server import fresh_database  # noqa: PLC0415 - needs the driver
+
+    with (
+        beside(Receiver(slow_seconds=0.2)) as receiver,
+        beside(MailSink(slow_seconds=0.2)) as sink,
+        fresh_database(own_cluster.url) as url,
+    ):
+        duly = settle_on(url, tmp_path_factory.mktemp("outage"), sink.url)
         duly.settings |= {
             "DULY_LEASE_SECONDS": "15",
             "DULY_PROVIDERS__HOOKS__CONCURRENCY": "10",
@@ -47,7 +57,7 @@ def outage(own_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
         duly.told("tick")
         with duly.running("work", "--until-idle", "--json") as worker:
             wait_until(lambda: receiver.requests >= 20 and sink.accepted >= 8, "requests under way")
-            own_cluster.stop(signal.SIGQUIT)
+            own_cluster.stop(STOPS[request.param])
             time.sleep(AWAY_SECONDS)
             own_cluster.start()
             worked = worker.end()
@@ -104,4 +114,19 @@ def test_a_busy_sqlite_file_is_waited_for(duly_on_sqlite: Installation, receiver
         other.close()
         assert up.end().code == 0
     assert duly_on_sqlite.states() == {"sent": 40}
+    assert receiver.requests == 40
+
+
+def test_a_sqlite_file_that_was_moved_away_is_waited_for(duly_on_sqlite: Installation, receiver: Receiver) -> None:
+    """Nothing is written to a file that has lost its name; when it is back in its place, the work goes on."""
+    duly, file = duly_on_sqlite, duly_on_sqlite.folder / "duly.db"
+    duly.settings |= {"DULY_PROVIDERS__HOOKS__CONCURRENCY": "8", "DULY_LEASE_SECONDS": "60"}
+    duly.take(reminder(f"r-{number}", webhook=receiver.url("slow")) for number in range(40))
+    with duly.running("up", "--until-idle") as up:
+        wait_until(lambda: receiver.requests >= 8, "requests under way")
+        file.rename(file.with_suffix(".moved"))
+        wait_until(lambda: "database_away" in up.said, "it notices")
+        file.with_suffix(".moved").rename(file)
+        assert up.end().code == 0
+    assert duly.states() == {"sent": 40}
     assert receiver.requests == 40

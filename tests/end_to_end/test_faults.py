@@ -24,8 +24,11 @@ WEBHOOKS: Final = {
     "ok": (1, "sent", [ACCEPTED]),
     "slow": (1, "sent", [ACCEPTED]),
     "busy": (2, "sent", [("refused", "rate_limited"), ACCEPTED]),
+    "closed": (2, "sent", [("refused", "provider_down"), ACCEPTED]),
     "down": (2, "sent", [("unknown", "provider_down"), ACCEPTED]),
+    "broken": (2, "sent", [("unknown", "provider_down"), ACCEPTED]),
     "reset": (2, "sent", [("unknown", "connection"), ACCEPTED]),
+    "dropped": (2, "sent", [("unknown", "connection"), ACCEPTED]),
     "silent": (2, "sent", [("unknown", "timeout"), ACCEPTED]),
     "lost": (2, "sent", [("unknown", "timeout"), ACCEPTED]),
     "gone": (1, "rejected", [("rejected", "consent_revoked")]),
@@ -40,7 +43,8 @@ MAILS: Final = {
     "dropped": (1, "held", [("unknown", "connection")]),
     "silent": (1, "held", [("unknown", "timeout")]),
 }
-SHORT: Final = "PT4S"
+#: Due when the program has started, also on a busy machine.
+SHORT: Final[dict[str, Any]] = {"due_in": 4.0, "deadline": "PT5S"}
 #: Seen when the answer came, or a moment later.
 EXPIRED: Final = (("expired", "deadline_before_next_try"), ("expired", "deadline_passed"))
 
@@ -91,8 +95,8 @@ def _rows(receiver: Receiver) -> list[dict[str, Any]]:
     return [
         *(reminder(f"hook-{mood}", webhook=receiver.url(mood, "prvt-path")) for mood in WEBHOOKS),
         *(reminder(f"mail-{mood}", email=f"{mood}@prvt.example.com") for mood in MAILS),
-        reminder("nobody-listens", webhook=f"http://127.0.0.1:{_closed_port()}/prvt", deadline=SHORT),
-        reminder("full", email="full@prvt.example.com", deadline=SHORT),
+        reminder("nobody-listens", webhook=f"http://127.0.0.1:{_closed_port()}/prvt", **SHORT),
+        reminder("full", email="full@prvt.example.com", **SHORT),
         reminder("holds", webhook=shy),
         reminder("closes", webhook=shy) | {"account": "closes"},
         reminder("resends", webhook=shy) | {"account": "resends"},
@@ -140,9 +144,9 @@ def _seconds(moment: str) -> float:
 
 def test_a_lost_answer_is_not_a_second_message(met: Met) -> None:
     """What was accepted without an answer is asked for again under its key, and the receiver drops the repeat."""
-    accepted = met.receiver.accepted.count(met.ledger["hook-lost"]["id"])
-    assert accepted == 1
-    assert met.receiver.duplicates_dropped >= 1
+    without_an_answer = [met.ledger[f"hook-{mood}"]["id"] for mood in ("lost", "broken", "dropped")]
+    assert [met.receiver.accepted.count(one) for one in without_an_answer] == [1, 1, 1]
+    assert met.receiver.duplicates_dropped >= len(without_an_answer)
 
 
 def test_nobody_listens_is_not_doubt(met: Met) -> None:

@@ -258,7 +258,7 @@ def test_show_tells_the_whole_attempt(story: Story) -> None:
     (attempt,) = story.ledger["hook-0"]["attempts"]
     assert set(attempt) == {
         *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),
-        *("retry_after", "response_excerpt", "worker", "detail"),
+        *("retry_after", "response_excerpt", "worker", "detail", "covered"),
     }
     assert (attempt["number"], attempt["http_status"], len(attempt["payload_hash"])) == (1, 200, 64)
     assert attempt["started_at"] < attempt["finished_at"]

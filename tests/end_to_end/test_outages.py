@@ -20,7 +20,7 @@ from duly.stores.loader import load
 from duly.testing.receiver import Receiver
 from tests.end_to_end.doubles import beside
 from tests.end_to_end.installation import Installation, Run, Shown, attempts, reminder, settle_on, wait_until
-from tests.end_to_end.recovering import ACCEPTED, LOST, promises_nothing, story
+from tests.end_to_end.recovering import ACCEPTED, LOST, asked, promises_nothing
 from tests.end_to_end.small_disk import SmallDisk, small_disk
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.stores.postgres_server import Cluster
 
 EACH: Final = 40  # deliveries to each of the two receivers
-LEASE_SECONDS: Final = 3.5
+LEASE_SECONDS: Final = 4.5
 AWAY_SECONDS: Final = LEASE_SECONDS + 1.0
 AT_ONCE: Final = 6
 DRAIN_SECONDS_MAX: Final = 20.0
@@ -41,7 +41,7 @@ class Site(NamedTuple):
     receiver: Receiver
 
     @property
-    def asked(self) -> dict[str, int]:
+    def shy_requests(self) -> dict[str, int]:
         """How often the receiver that promises nothing was asked, by delivery."""
         requests = self.receiver.received("slow", "shy")
         return dict(Counter(request.headers["webhook-id"] for request in requests))
@@ -61,7 +61,7 @@ class Site(NamedTuple):
         assert len(ledger) == 2 * EACH
         assert {ledger[f"keyed-{number}"]["status"] for number in range(EACH)} == {"sent"}
         assert [accepted[one] for one in keyed] == [1] * EACH
-        assert max(self.asked.values()) == 1
+        assert max(self.shy_requests.values()) == 1
 
 
 @contextmanager
@@ -92,6 +92,11 @@ def database(own: Cluster) -> Iterator[str]:
 def states(ledger: Mapping[str, Shown], kind: str) -> Counter[str]:
     """How many of one receiver's deliveries stand where."""
     return Counter(one["status"] for key, one in ledger.items() if key.startswith(kind))
+
+
+def told(one: Shown) -> tuple[str, Any]:
+    """Where a delivery stands, and what became of each request for it."""
+    return one["status"], asked(one)
 
 
 # --- gone for longer than a lease ----------------------------------------------------------------
@@ -139,8 +144,8 @@ def test_a_drain_ends_without_its_database(gone: Gone) -> None:
     """Asked to leave meanwhile, a worker leaves in good time, and says how many outcomes it could not record."""
     assert gone.exit.code == 0
     assert gone.exit_seconds < DRAIN_SECONDS_MAX
-    (told,) = gone.exit.events("left_unrecorded")
-    assert 0 < told["requests"] <= AT_ONCE
+    (line,) = gone.exit.events("left_unrecorded")
+    assert 0 < line["requests"] <= AT_ONCE
 
 
 def test_what_a_drain_left_unrecorded_is_found_out(gone: Gone) -> None:
@@ -149,7 +154,7 @@ def test_what_a_drain_left_unrecorded_is_found_out(gone: Gone) -> None:
     ledger = gone.left.duly.ledger()
     gone.left.require_promises(ledger)
     in_doubt = [one for one in ledger.values() if LOST in attempts(one)]
-    assert {story(one) for one in in_doubt} <= {("sent", (LOST, ACCEPTED)), ("held", (LOST,))}
+    assert {told(one) for one in in_doubt} <= {("sent", (LOST, ACCEPTED)), ("held", (LOST,))}
     assert 0 < len(in_doubt) <= AT_ONCE
 
 
@@ -185,11 +190,11 @@ def test_a_worker_that_was_cut_off_still_tells(own_cluster: Cluster, tmp_path: P
             proxy.mend()
             wait_until(lambda: "held" not in here.duly.states(), "the late answers")
             assert cut_off.end(signal.SIGTERM).code == 0
-        held = [key for key, one in before.items() if story(one) == ("held", (LOST,))]
+        held = [key for key, one in before.items() if told(one) == ("held", (LOST,))]
         after = here.duly.ledger()
         here.require_promises(after)
         assert held
-        assert {story(after[key]) for key in held} == {("sent", (ACCEPTED,))}
+        assert {told(after[key]) for key in held} == {("sent", (ACCEPTED,))}
 
 
 def test_slow_outcomes_keep_their_leases(own_cluster: Cluster, tmp_path: Path) -> None:
@@ -207,7 +212,7 @@ def test_slow_outcomes_keep_their_leases(own_cluster: Cluster, tmp_path: Path) -
             assert (draining.end().code, working.end().code) == (0, 0)
         ledger = here.duly.ledger()
         here.require_promises(ledger)
-        assert {story(one) for one in ledger.values()} == {("sent", (ACCEPTED,))}
+        assert {told(one) for one in ledger.values()} == {("sent", (ACCEPTED,))}
         assert here.receiver.requests == 2 * EACH
 
 
@@ -295,5 +300,5 @@ def test_a_full_disk(own_cluster: Cluster, tmp_path: Path) -> None:
         run = worker.end()
         ledger = here.duly.ledger()
         here.require_promises(ledger)
-        assert {story(one) for one in ledger.values()} == {("sent", (ACCEPTED,))}
+        assert {told(one) for one in ledger.values()} == {("sent", (ACCEPTED,))}
         assert [line["why"] for line in run.events("database_away") if "No space left" in line["why"]]

@@ -12,7 +12,7 @@ from duly.core import keys
 from duly.core.model import Claimed, Content, Frozen
 from duly.errors import StoreError, StoreUnavailable
 from duly.flows.route import BATCH_ROWS_MAX, Lease, give_back
-from duly.ports import Answer, HttpRequest
+from duly.ports import Answer, Batch, Claims, HttpRequest
 from duly.providers.webhook import WebhookProvider
 from duly.testing.driving import drive
 from duly.testing.transport import ACCEPT, REFUSE, SILENT, UNKNOWN
@@ -45,6 +45,32 @@ def test_a_ready_delivery_is_sent_once_under_its_key(scene: Scene) -> None:
     assert scene.route.tally["claimed"] == 1
     assert not scene.route.idle
     assert scene.send() == 0
+
+
+class HandedTwice:
+    """ports.Claims of a queue that hands every claim over twice."""
+
+    def __init__(self, claims: Claims) -> None:
+        self._claims = claims
+        self._again: Batch | None = None
+
+    async def take(self, limit: int, max_wait: float) -> Batch | None:
+        """What was taken before, else something new."""
+        again, self._again = self._again, None
+        if again is None:
+            self._again = await self._claims.take(limit, max_wait)
+        return again or self._again
+
+
+def test_a_claim_that_is_handed_over_twice_is_sent_once(scene: Scene) -> None:
+    """The copy is dropped while the row is in the air, and nothing is given back whose request has left."""
+    deliveries = scene.ready("a", "b")
+    scene.route.claims = HandedTwice(scene.claims)
+    assert [scene.send(), scene.send()] == [2, 0]
+    assert (len(scene.keys_sent()), scene.transport.taken) == (2, 2)
+    assert scene.route.tally["duplicates_suppressed"] == 2
+    scene.settle()
+    assert [scene.outcomes(delivery) for delivery in deliveries] == [["accepted"]] * 2
 
 
 def test_nothing_ready_is_waited_for(scene: Scene) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from duly.core.keys import show
-from duly.core.model import LookKind, OnDoubt
+from duly.core.model import HoldPolicy, LookKind, OnDoubt
 from duly.errors import ConfigError, DulyError, SchemaError
 from duly.ports import Filters, Request
 from duly.runtime import bootstrap
@@ -106,6 +106,14 @@ def test_a_plant_is_what_the_configuration_says(folder: Path) -> None:
     assert [plant.transports[name].room() for name in ("hooks", "mail")] == [9, 20]
     assert [plant.policies.on_doubt(name) for name in ("bold", "unheard-of")] == [OnDoubt.RESEND, OnDoubt.HOLD]
     assert bootstrap.channels(config) == {"webhook": "hooks", "email": "mail"}
+
+
+def test_an_account_says_how_its_holds_end(folder: Path) -> None:
+    """An account's own terms where it has some, else the defaults that the documentation states."""
+    account = '[accounts.bold]\nhold_alarm = "PT1H"\nhold_for = "P2D"\nhold_then = "resend"\n'
+    policies = opened(config_of(folder, HOOKS, account)).policies
+    assert policies.hold("bold") == HoldPolicy(timedelta(hours=1), timedelta(days=2), OnDoubt.RESEND)
+    assert policies.hold("unheard-of") == HoldPolicy(timedelta(hours=4), timedelta(days=7), OnDoubt.CLOSE)
 
 
 def test_an_endpoint_has_its_own_terms_and_else_its_providers(folder: Path) -> None:

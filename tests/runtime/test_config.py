@@ -238,6 +238,14 @@ REFUSED: Final = {
         LEAST + '[accounts.a]\non_doubt = "keep"',
         "duly.toml: accounts.a.on_doubt: must be 'hold', 'resend' or 'close'",
     ),
+    "a hold that is held again": (
+        LEAST + '[accounts.a]\nhold_then = "hold"',
+        "duly.toml: accounts.a.hold_then: must be 'close' or 'resend'",
+    ),
+    "an alarm after the end": (
+        LEAST + '[accounts.a]\nhold_for = "PT4H"',
+        "duly.toml: accounts.a.hold_alarm: must be shorter than hold_for of this account",
+    ),
     "template without text": (LEAST + '[templates.t]\nsubject = "x"', "duly.toml: templates.t.text: missing"),
     "name with a blank": (
         LEAST + '[templates."a b"]\ntext = "x"',

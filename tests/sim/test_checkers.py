@@ -237,16 +237,17 @@ def test_a_request_needs_its_attempt_row(scene: Scene) -> None:
     assert "not on record" in _leaves(scene, NoRequestWithoutAttempt())
 
 
-def test_a_request_leaves_with_the_recorded_bytes_once_and_unsettled(scene: Scene) -> None:
-    """Other bytes, a second request under one number, and one for a settled attempt are complained of."""
+def test_a_request_leaves_with_the_recorded_bytes_once_under_its_lease(scene: Scene) -> None:
+    """Other bytes, a second request under one number, and one after the lease are complained of."""
     checker = NoRequestWithoutAttempt()
     scene.began()
+    scene.stands(State.SENDING, attempts=1)
     assert _leaves(scene, checker) == ""
     assert "two requests" in _leaves(scene, checker)
     assert "other bytes" in _leaves(scene, checker, body_hash=OTHER_HASH)
     scene.began(2)
-    scene.result(Outcome.NOT_SENT, 2)
-    assert "settled as not_sent" in _leaves(scene, checker, 2)
+    scene.stands(State.UNCERTAIN, attempts=2)
+    assert "when its lease was over" in _leaves(scene, checker, 2)
 
 
 def test_numbers_of_another_era_are_other_attempts(scene: Scene) -> None:

@@ -33,7 +33,7 @@ def _failed() -> Report:
     history.add(1_000_000, "w1", "is about it", ONE)
     violation = Violation("NothingTwice", Complaint(ONE, "its receiver accepted it a second time"))
     report = Report()
-    ended = Ended(replace(draw(7), reminders=draw(7).reminders[:1]), 10, 9, {}, {}, history, violation)
+    ended = Ended(replace(draw(7), reminders=draw(7).reminders[:1]), 10, 9, {}, {}, {}, history, violation)
     report.add(ended)
     report.failed = report.smallest = ended
     return report

@@ -17,7 +17,7 @@ def _full(seed: int = 1) -> Plan:
 
 def _ended(plan: Plan, checker: str | None) -> Ended:
     violation = Violation(checker, Complaint(None, "it broke")) if checker else None
-    return Ended(plan, 1, 1, {}, {}, History(), violation)
+    return Ended(plan, 1, 1, {}, {}, {}, History(), violation)
 
 
 def test_what_does_not_matter_is_left_out() -> None:

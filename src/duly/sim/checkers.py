@@ -134,7 +134,11 @@ def _latest_unknown(row: AttemptRow, ledger: Ledger) -> AttemptRow | None:
 
 
 class NoRequestWithoutAttempt(Checker):
-    """A message leaves only for an attempt that is on record, with its bytes, once, while nobody knows its end."""
+    """A message leaves only for an attempt that is on record, with its bytes, once, and while its lease lasts.
+
+    Two things may come between its begin and its leaving, and do not stop it: evidence of acceptance, and a
+    guard that is opened while workers run (a restore stops them first).
+    """
 
     def __init__(self) -> None:
         self._seen: set[tuple[bytes, int]] = set()
@@ -154,9 +158,14 @@ class NoRequestWithoutAttempt(Checker):
         if at in self._seen:
             yield Complaint(left.delivery, f"two requests left as attempt {left.number}")
         self._seen.add(at)
-        outcome, _ = truth.ledger.results.get(at, (Outcome.UNKNOWN, 0))
-        if outcome is not Outcome.UNKNOWN:
-            yield Complaint(left.delivery, f"a request left as attempt {left.number}, which was settled as {outcome}")
+        yield from self._ask_for_lease(left, truth.ledger)
+
+    def _ask_for_lease(self, left: Left, ledger: Ledger) -> Iterator[Complaint]:
+        standing = ledger.standing.get(left.delivery)
+        if standing is None or ledger.guarded or standing.state is State.SENT:
+            return
+        if standing.state is not State.SENDING or standing.attempts != left.number:
+            yield Complaint(left.delivery, f"a request left as attempt {left.number} when its lease was over")
 
 
 class ResultsStand(Checker):

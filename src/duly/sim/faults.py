@@ -23,6 +23,7 @@ class Kind(StrEnum):
     CRASH_AFTER_CALL = "crash_after_call"
     CRASH_WHILE_SENDING = "crash_while_sending"  # some requests of a batch have left, the others have not
     FREEZE = "freeze"  # not scheduled until its leases have ended
+    FREEZE_BEFORE_SENDING = "freeze_before_sending"  # begun, and not a byte has left
     POISON = "poison"  # a delivery whose rendering kills its worker
     # of the database
     STORE_UNANSWERED = "store_unanswered"

@@ -34,6 +34,8 @@ RETRY_SECONDS: Final = (0.1, 5.0)
 RETRY_DOUBLINGS_MAX: Final = 8
 LETTER_SECONDS: Final = (1.0, 3600.0)
 DELIVERIES_OF_LETTER_MAX: Final = 5
+#: A wish comes at any time, or as soon as its delivery stands so.
+WATCHED: Final = (None, None, State.READY, State.LEASED, State.SENDING, State.WAITING, State.UNCERTAIN, State.HELD)
 WISH_PART: Final = 0.3
 APPLICATION: Final = "application"
 
@@ -104,9 +106,17 @@ class People:
         await self._schedule(self._reminder(wanted))
 
     async def _do(self, wanted: ReminderPlan, do: Callable[[NewReminder], Coroutine[Any, Any, None]]) -> None:
-        """Somewhere between its submission and well after its time."""
-        await self._wait(self.chance.between(wanted.submitted_at, wanted.due_at + self.plan.horizon_seconds * 0.3))
-        await do(self._reminder(wanted))
+        """Somewhere between its submission and well after its time; or just when it matters."""
+        reminder = self._reminder(wanted)
+        latest = self.chance.between(wanted.submitted_at, wanted.due_at + self.plan.horizon_seconds * 0.3)
+        watched = self.chance.pick(WATCHED)
+        delivery = _delivery(reminder, self.chance.pick(reminder.channels))
+        await Turn("later", Time().after(latest), None if watched is None else lambda: self._stands(delivery, watched))
+        await do(reminder)
+
+    def _stands(self, delivery: bytes, state: State) -> bool:
+        standing = self.truth.ledger.standing.get(delivery)
+        return standing is not None and standing.state is state
 
     async def _wait(self, seconds: float) -> None:
         await Turn("later", Time().after(seconds))

@@ -116,6 +116,7 @@ MOST_LIKELY: Final[dict[Kind, float]] = {
     Kind.CRASH_AFTER_CALL: 0.02,
     Kind.CRASH_WHILE_SENDING: 0.10,
     Kind.FREEZE: 0.02,
+    Kind.FREEZE_BEFORE_SENDING: 0.20,
     Kind.POISON: 0.25,  # per reminder
     Kind.STORE_UNANSWERED: 0.06,
     Kind.STORE_REPLY_LOST: 0.06,
@@ -190,7 +191,7 @@ def _promise(chance: Chance, channel: Channel) -> Capabilities:
     looks = ways & {Ask.BY_ID, Ask.BY_KEY, Ask.SEARCH}
     return Capabilities(
         channel,
-        keyed_for=timedelta(seconds=chance.spread(300.0, 2 * 86400.0)) if Ask.KEYED in ways else None,
+        keyed_for=timedelta(seconds=chance.spread(70.0, 2 * 86400.0)) if Ask.KEYED in ways else None,
         lookup_by_id=Ask.BY_ID in ways,
         lookup_by_key=Ask.BY_KEY in ways,
         echoes_key=Ask.ECHO in ways,

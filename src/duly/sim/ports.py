@@ -72,6 +72,8 @@ class SimStore:
             raise StoreUnavailable(f"the reply was lost ({name})")
         if fate is Fate.REPLY_SLOW:
             await Turn(f"slow reply of {name}", self.time.after(self.chance.spread(*SLOW_REPLY_SECONDS)))
+        if self.ledger() is not store:  # stopped meanwhile, and no connection outlives that
+            raise StoreUnavailable(f"the reply was lost ({name})")
         return reply
 
     async def _make(

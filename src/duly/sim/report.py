@@ -26,6 +26,7 @@ class Report:
     calls: list[int] = field(default_factory=list)
     faults: Counter[Kind] = field(default_factory=Counter)
     transitions: Counter[Step] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
     failed: Ended | None = None
     smallest: Ended | None = None
 
@@ -36,6 +37,7 @@ class Report:
         self.calls.append(ended.calls)
         self.faults.update(ended.faults)
         self.transitions.update(ended.transitions)
+        self.events.update(ended.events)
 
     def document(self) -> dict[str, Any]:
         """As `duly simulate --json` gives it, without the seconds."""
@@ -46,6 +48,7 @@ class Report:
             "calls_median": statistics.median(self.calls) if self.calls else 0,
             "faults": {str(kind): self.faults[kind] for kind in Kind},
             "transitions": {shown(step): count for step, count in sorted(self.transitions.items(), key=_name)},
+            "events": dict(sorted(self.events.items())),
             "transitions_missing": [shown(step) for step in missing(self.transitions)],
             "transitions_not_made": {shown(step): why for step, why in NOT_MADE.items()},
             "failing_seed": self.failed.plan.seed if self.failed else None,

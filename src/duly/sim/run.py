@@ -38,6 +38,7 @@ class Ended:
     calls: int
     faults: dict[Kind, int]
     transitions: dict[tuple[State | None, State], int]
+    events: dict[str, int]  # of the timeline, by their kind
     history: History = field(repr=False)
     violation: Violation | None = None
     kin: tuple[bytes, ...] = ()  # the violating delivery's reminder and contact
@@ -68,6 +69,7 @@ class Ground:
             world.tally.calls,
             dict(world.faults.counts),
             dict(world.transitions),
+            dict(world.events),
             world.history,
             violation,
             _kin(world, violation),

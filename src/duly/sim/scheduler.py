@@ -22,6 +22,7 @@ __all__ = ["Actor", "Deadly", "Incarnation", "Scheduler"]
 CALL_SECONDS: Final = (0.0002, 0.02)
 LEAP_SECONDS: Final = (0.05, 20.0)
 FREEZE_SECONDS: Final = (1.0, 400.0)
+FREEZES: Final = {"transport.start": Kind.FREEZE_BEFORE_SENDING}
 #: Where a coroutine stands before its first line.
 FIRST: Final = Turn("start")
 
@@ -174,7 +175,7 @@ class Scheduler:
             if self.faults.strikes(Kind.CRASH_BEFORE_CALL):
                 self.kill(life, f"dies before {turn.call}")
                 return None
-            if self.faults.strikes(Kind.FREEZE):
+            if self.faults.strikes(FREEZES.get(turn.call, Kind.FREEZE)):
                 life.frozen_until_us = self.time.after(self.chance.spread(*FREEZE_SECONDS))
                 self.told(
                     life, f"freezes before {turn.call}, until {self.time.moment(life.frozen_until_us):%d %H:%M:%S}"

@@ -60,6 +60,7 @@ class World:
     def __init__(self, plan: Plan, path: Path) -> None:
         self.plan, self.tally = plan, Tally()
         self.transitions: Counter[tuple[State | None, State]] = Counter()
+        self.events: Counter[str] = Counter()
         self.history = History()
         self.time = Time()
         self.faults = Faults(plan.seed, dict(plan.faults))
@@ -208,6 +209,7 @@ class World:
             origin = before.state if before else None
             if origin is not after.state:
                 self.transitions[origin, after.state] += 1
+        self.events.update(row.kind for row in change.events)
         for checker in self.checkers:
             self._judge(checker, checker.changed(change, self.truth))
         self.scheduler.rested()

@@ -19,6 +19,7 @@ __all__ = [
     "COVERED",
     "DELIVERY",
     "EVENT",
+    "FLAGS",
     "GUARD",
     "HOLD",
     "LINE",
@@ -38,7 +39,7 @@ DELIVERY: Final = (
 )
 ATTEMPT: Final = (
     *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),
-    *("retry_after", "response_excerpt", "worker", "detail"),
+    *("retry_after", "response_excerpt", "worker", "detail", "covered"),
 )
 EVENT: Final = ("at", "kind", "from", "to", "actor", "reason", "evidence")
 HOLD: Final = (
@@ -50,6 +51,9 @@ COVERED: Final = ("provider", "state", "count", "oldest_due_at")
 WAITING: Final = ("count", "next_due_at")
 REMINDER: Final = ("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at")
 BUDGET: Final = ("provider", "endpoint", "tokens", "rate_per_second", "blocked_until", "reason", "circuit", "failures")
+
+#: Words for yes or no.
+FLAGS: Final = frozenset({"alarmed", "circuit", "covered"})
 
 #: Only these wait for a moment: a ready row is claimed at once, a held one waits for a person, and a lease's end has
 #: its own word.

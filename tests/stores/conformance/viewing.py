@@ -14,6 +14,7 @@ from duly.core.model import Channel, Lane, Outcome, Signal, SignalKind
 from duly.core.states import State
 from duly.errors import NotFound
 from duly.ports import Filters
+from duly.testing.builders import PROVIDERS
 from tests.stores.conformance import case
 from tests.stores.conformance.scene import HOOKS, Scene, delivery_id
 
@@ -25,7 +26,7 @@ DELIVERY = [
 ]
 ATTEMPT = [
     *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),
-    *("retry_after", "response_excerpt", "worker", "detail"),
+    *("retry_after", "response_excerpt", "worker", "detail", "covered"),
 ]
 EVENT = ["at", "kind", "from", "to", "actor", "reason", "evidence"]
 REMINDER = [
@@ -274,3 +275,24 @@ async def invariants_have_names_and_hold(scene: Scene) -> None:
     assert len(found) >= 8
     assert len({name for name, _ in found}) == len(found)
     assert all(count == 0 for _, count in found)
+
+
+@case
+async def findings_are_told_apart(scene: Scene) -> None:
+    """Each has its name: an overdue hold, an ended lease, work that no provider sends, an open guard."""
+
+    async def found(*providers: str) -> dict[str, int]:
+        return dict(await scene.views.findings(providers or list(PROVIDERS.values())))
+
+    names = ("guard_open", "hold_past_its_alarm", "lease_not_taken_back", "provider_not_configured")
+    assert await found() == dict.fromkeys(names, 0)
+    await scene.held("h")
+    await scene.leased("l")
+    assert await found() == dict.fromkeys(names, 0)
+    await scene.ledger.pass_time(4 * 3600)
+    assert await found("texts") == {
+        "guard_open": 0, "hold_past_its_alarm": 1, "lease_not_taken_back": 1, "provider_not_configured": 2,
+    }  # fmt: skip
+    await scene.store.heartbeat("w1")
+    await scene.store.open_guard("ana", "restored")
+    assert (await found())["guard_open"] == 1

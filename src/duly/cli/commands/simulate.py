@@ -63,5 +63,5 @@ def answer(surface: Surface, report: Report, seconds: float, traced: list[str] |
 def _summary(document: dict[str, Any]) -> str:
     faults = [(kind, count) for kind, count in document["faults"].items() if count]
     head = "{seeds} seeds, {violations} violations, {steps} steps, {seconds} s".format(**document)
-    rows = [*faults, *document["transitions"].items()]
+    rows = [*faults, *document["transitions"].items(), *document["events"].items()]
     return f"{head}\n\n{output.columns(('what happened', 'times'), rows)}"

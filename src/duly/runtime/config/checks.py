@@ -56,8 +56,7 @@ def _endpoint_named_twice(config: Config) -> Iterator[tuple[Key, str]]:
 def _alarm_after_the_end(config: Config) -> Iterator[tuple[Key, str]]:
     for name, account in config.accounts.items():
         if account.hold_alarm >= account.hold_for:
-            rule = "the alarm must be raised before the hold ends"
-            yield ("accounts", name, "hold_alarm"), f"not shorter than hold_for of this account; {rule}"
+            yield ("accounts", name, "hold_alarm"), "must be shorter than hold_for of this account"
 
 
 def warnings(config: Config, secrets: Iterable[Secret], name: str) -> Iterator[str]:

@@ -94,6 +94,8 @@ def _shown(word: str, value: Any) -> Any:
         return documents.instant(moment(value))
     if word == "evidence":
         return orjson.loads(value)
+    if word in documents.FLAGS:
+        return bool(value)
     if isinstance(value, bytes):
         return keys.show(value) if len(value) == ID_BYTES else value.hex()
     return value
@@ -108,7 +110,7 @@ def _status(db: Database) -> dict[str, Any]:
     return {
         "states": _counts(db, "status_open") | _counts(db, "status_final"),
         "lanes": _counts(db, "status_lanes"),
-        "budgets": [_budget(row) for row in db.rows("status_budgets")],
+        "budgets": [_document(documents.BUDGET, row) for row in db.rows("status_budgets")],
         "reminders": _document(documents.WAITING, db.rows("status_reminders")[0]),
     }
 
@@ -119,11 +121,6 @@ def _counts(db: Database, statement: str) -> dict[str, Any]:
         word: {"count": count, "oldest_age_seconds": None if since is None else max(0, now - since) / SECOND_US}
         for word, count, since in db.rows(statement)
     }
-
-
-def _budget(row: Sequence[Any]) -> dict[str, Any]:
-    budget = _document(documents.BUDGET, row)
-    return budget | {"circuit": bool(budget["circuit"])}
 
 
 def _find(db: Database, identity: str, account: str | None) -> tuple[str, bytes]:
@@ -167,8 +164,7 @@ def _show_reminder(db: Database, identity: bytes) -> dict[str, Any]:
 
 
 def _holds(db: Database, account: str | None, limit: int) -> list[dict[str, Any]]:
-    holds = [_document(documents.HOLD, row) for row in db.rows("holds", account=account, limit=limit)]
-    return [hold | {"alarmed": bool(hold["alarmed"])} for hold in holds]
+    return [_document(documents.HOLD, row) for row in db.rows("holds", account=account, limit=limit)]
 
 
 def _guard(db: Database) -> dict[str, Any]:

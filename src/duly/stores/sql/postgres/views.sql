@@ -89,7 +89,7 @@ where l.id = $1::uuid;
 
 -- name: show_attempts
 select t.number, t.started_at, r.finished_at, r.outcome, r.class, r.http_status, r.request_id, t.payload_hash,
-       r.retry_after::float8, r.excerpt, t.worker, r.detail
+       r.retry_after::float8, r.excerpt, t.worker, r.detail, coalesce(r.covered, false)
 from attempt t left join attempt_result r on r.delivery_id = t.delivery_id and r.number = t.number
 where t.delivery_id = $1::uuid order by t.number;
 

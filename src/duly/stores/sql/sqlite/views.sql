@@ -87,7 +87,7 @@ where l.id = :id;
 
 -- name: show_attempts
 select t.number, t.started_at, r.finished_at, r.outcome, r.class, r.http_status, r.request_id, t.payload_hash, r.retry_after,
-       r.excerpt, t.worker, r.detail
+       r.excerpt, t.worker, r.detail, coalesce(r.covered, 0)
 from attempt t left join attempt_result r on r.delivery_id = t.delivery_id and r.number = t.number
 where t.delivery_id = :id order by t.number;
 
