@@ -29,9 +29,10 @@ __all__ = ["Plan", "soak"]
 
 WORKERS: Final = 2
 LOOK_SECONDS: Final = 0.02
-TICK_PAUSE_SECONDS: Final = 0.7
+TICK_PAUSE_SECONDS: Final = 0.4
 STATUS_PAUSE_SECONDS: Final = 1.0
-AMBUSH_SECONDS_MAX: Final = 3.0
+AMBUSH_SECONDS_MAX: Final = 6.0
+AMBUSH_JOURNAL_BYTES: Final = 800  # a few requests
 COMMAND_SECONDS_MAX: Final = 60.0
 TELL_SECONDS: Final = 15.0
 #: States in which nobody moves a delivery on before an operator does, or that are final.
@@ -70,11 +71,12 @@ def soak(plan: Plan) -> dict[str, Any]:
 
 
 class _Kill(NamedTuple):
-    """A worker is to be killed when the journal has grown beyond `bytes_before`, or at `latest`."""
+    """Workers are to be killed when the journal has grown beyond `journal_bytes`, or at `latest`."""
 
     choice: float
-    bytes_before: int
+    journal_bytes: int
     latest: float
+    every: bool = False  # not only the chosen one
 
 
 class _Run:
@@ -116,7 +118,7 @@ class _Run:
         for fault in reversed(faults):  # a slow machine: what is late is not left out
             self._inflict(fault)
         while self._kills:
-            self._kill_a_worker(self._kills.pop().choice)
+            self._kill_workers(self._kills.pop())
 
     def drain(self, receivers: Receivers) -> None:
         """Nothing goes wrong any more, and nothing new comes; wait until every delivery is at rest, then stop all."""
@@ -193,8 +195,9 @@ class _Run:
                 self._counts["ticks killed"] += 1
             case FaultKind.KILL_WORKER | FaultKind.KILL_TICK:  # no tick ran: a worker instead
                 self._kills.append(_Kill(fault.choice, 0, self._now))
-            case FaultKind.AMBUSH_WORKER:
-                self._kills.append(_Kill(fault.choice, self._journal_bytes(), self._now + AMBUSH_SECONDS_MAX))
+            case FaultKind.AMBUSH:
+                beyond = self._journal_bytes() + AMBUSH_JOURNAL_BYTES
+                self._kills.append(_Kill(fault.choice, beyond, self._now + AMBUSH_SECONDS_MAX, every=True))
             case FaultKind.DRAIN_WORKER:
                 self._counts["workers drained"] += chosen.signal(signal.SIGTERM)
             case FaultKind.FREEZE_WORKER:
@@ -212,18 +215,18 @@ class _Run:
 
     def _step_kills(self) -> None:
         """Kill where the moment has come; where no worker runs just now, the next one that does."""
-        grown = self._journal_bytes()
-        ripe = [kill for kill in self._kills if grown > kill.bytes_before or self._now >= kill.latest]
-        self._kills = [kill for kill in self._kills if kill not in ripe or not self._kill_a_worker(kill.choice)]
+        written = self._journal_bytes()
+        ripe = [kill for kill in self._kills if written > kill.journal_bytes or self._now >= kill.latest]
+        self._kills = [kill for kill in self._kills if kill not in ripe or not self._kill_workers(kill)]
 
-    def _kill_a_worker(self, choice: float) -> bool:
-        first = self._chosen(choice)
+    def _kill_workers(self, kill: _Kill) -> int:
+        """Kill one that runs, the chosen one if it does, or every one. Returns how many ran."""
+        first, killed = self._chosen(kill.choice), 0
         for worker in (*self._workers[first:], *self._workers[:first]):
-            if worker.kill():
-                self._counts["workers killed"] += 1
-                worker.step()
-                return True
-        return False
+            if kill.every or not killed:
+                killed += worker.kill()
+        self._counts["workers killed"] += killed
+        return killed
 
     def _chosen(self, choice: float) -> int:
         return int(choice * len(self._workers))

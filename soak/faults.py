@@ -21,7 +21,7 @@ class FaultKind(StrEnum):
     """What is done."""
 
     KILL_WORKER = "kill -9 of a worker"
-    AMBUSH_WORKER = "kill -9 of a worker as soon as a request is under way"
+    AMBUSH = "kill -9 of every worker, as soon as requests are under way"
     KILL_TICK = "kill -9 of a tick"
     DRAIN_WORKER = "SIGTERM to a worker"
     FREEZE_WORKER = "SIGSTOP to a worker"
@@ -56,7 +56,7 @@ def _kill(dice: random.Random, seconds: float) -> Fault:
     if roll < TICKS_PERCENT:
         kind = FaultKind.KILL_TICK
     else:
-        kind = FaultKind.AMBUSH_WORKER if roll < TICKS_PERCENT + AMBUSHES_PERCENT else FaultKind.KILL_WORKER
+        kind = FaultKind.AMBUSH if roll < TICKS_PERCENT + AMBUSHES_PERCENT else FaultKind.KILL_WORKER
     return Fault(dice.uniform(0, seconds), kind, dice.random())
 
 

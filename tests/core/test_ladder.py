@@ -209,9 +209,9 @@ def test_the_second_miss_ends_the_doubt(changes: dict[str, object], step: Step) 
 
 
 def test_a_look_that_proved_nothing_is_repeated_later_and_later() -> None:
-    """After a quarter of the time for which it has been asked, at least half a minute, and no sooner than it said."""
+    """After a quarter of the time for which it has been asked, at least five seconds, and no sooner than it said."""
     nothing = Look(found=None)
-    assert told(doubtful(last_unknown_at=NOW), nothing) == Stay(later(seconds=30 * 1.125), 0)
+    assert told(doubtful(last_unknown_at=NOW), nothing) == Stay(later(seconds=5 * 1.125), 0)
     assert told(doubtful(last_unknown_at=later(minutes=-40)), nothing) == Stay(later(minutes=10 * 1.125), 0)
     assert told(doubtful(last_unknown_at=later(days=-2)), nothing) == Stay(later(minutes=60 * 1.125), 0)
     assert told(doubtful(last_unknown_at=NOW), Look(found=None, retry_after=300.0)) == Stay(later(seconds=300), 0)
@@ -221,7 +221,7 @@ def test_a_look_that_proved_nothing_is_repeated_later_and_later() -> None:
 def test_without_a_settling_time_no_miss_counts() -> None:
     """A provider that does not say when a miss means something can only show what it has."""
     promise = ASKED._replace(settling=None)
-    assert told(doubtful(misses=1, last_unknown_at=NOW), Look(found=False), promise) == Stay(later(seconds=33.75), 1)
+    assert told(doubtful(misses=1, last_unknown_at=NOW), Look(found=False), promise) == Stay(later(seconds=5.625), 1)
 
 
 # --- holds ---------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def test_every_promise_holds_under_fire(soaked: dict[str, Any]) -> None:
 def test_the_fire_met_somebody(soaked: dict[str, Any]) -> None:
     """The short soak is no idle one: requests were under way at kills, and every rung of the ladder was needed."""
     kinds, counts = soaked["receivers"], soaked["counts"]
-    assert counts["workers killed"] + counts.get("ticks killed", 0) == KILLS
+    assert counts["workers killed"] + counts.get("ticks killed", 0) >= KILLS
     assert sum(one["worker_lost"] for one in kinds.values()) > 0
     assert kinds["keyed"]["repeats_dropped"] > 0
     assert kinds["lookup"]["look_ups"] > 0

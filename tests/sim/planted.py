@@ -379,10 +379,13 @@ def _faults() -> Iterator[Planted]:
     yield Planted(
         "a miss without a settling time",
         "what the receiver does not show yet is taken for not accepted",
-        "a look-up is made at once, and its miss counts",
-        "core/ladder.py",
-        "    return Ask(by) if now >= last + settling else Stay(last + settling, row.misses)\n",
-        "    return Ask(by)\n",
+        "reconcile takes every settling time for zero",
+        "flows/reconcile.py",
+        "    return desk.providers[row.provider].capabilities(row.frozen.destination if row.frozen else row.address)\n",
+        """\
+    promise = desk.providers[row.provider].capabilities(row.frozen.destination if row.frozen else row.address)
+    return promise._replace(settling=promise.settling and timedelta())
+""",
         (),
         200,
     )

@@ -25,6 +25,6 @@ class Limits:
     busy_endpoint_seconds: float = 1.0
     key_window_margin: timedelta = timedelta(minutes=1)
     misses_needed: int = 2  # look-ups in vain, a settling time apart, before they cover an attempt
-    look_seconds: float = 30.0  # before a look-up that proved nothing is repeated, at first
+    look_seconds: float = 5.0  # before a look-up that proved nothing is repeated, at first
     looking_longest: timedelta = timedelta(days=1)  # for how long a provider that does not answer is asked
     deaths_max: int = 3  # workers that died while they held a delivery alone
