@@ -13,8 +13,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -28,10 +29,11 @@ from soak.submitting import Canceller, Submitter
 __all__ = ["Plan", "soak"]
 
 WORKERS: Final = 2
+STRETCH: Final = 2.0  # how much longer than planned things may go wrong
 LOOK_SECONDS: Final = 0.02
 TICK_PAUSE_SECONDS: Final = 0.4
 STATUS_PAUSE_SECONDS: Final = 1.0
-AMBUSH_SECONDS_MAX: Final = 6.0
+AMBUSH_SECONDS_MAX: Final = 10.0
 AMBUSH_JOURNAL_BYTES: Final = 800  # a few requests
 COMMAND_SECONDS_MAX: Final = 60.0
 TELL_SECONDS: Final = 15.0
@@ -96,7 +98,8 @@ class _Run:
         self._canceller = Canceller(installation, self._place, dice)
         self._counts: Counter[str] = Counter()
         self._moving: Counter[str] = Counter()  # in the drain: how many are in which state that is no rest
-        self._kills: list[_Kill] = []
+        self._kills: list[_Kill] = []  # while one waits for its moment, nothing else goes wrong
+        self._mends: list[tuple[float, Callable[[], object]]] = []
         self._tick: Once | None = None
         self._tick_at = 0.0
         self._started = time.monotonic()
@@ -108,22 +111,23 @@ class _Run:
         self._told("migrate", "apply")
 
     def under_fire(self) -> None:
-        """Reminders come in, and things go wrong on schedule."""
+        """Reminders come in, and things go wrong on schedule; on a slow machine, which is behind it, for longer."""
         self._started = time.monotonic()
-        faults = list(reversed(self._faults))
-        while self._now < self._plan.seconds:
-            while faults and faults[-1].at <= self._now:
-                self._inflict(faults.pop())
+        latest = self._plan.seconds * STRETCH
+        while self._now < self._plan.seconds or (self._now < latest and (self._faults or self._kills)):
+            while self._faults and self._faults[0].at <= self._now and not self._kills:
+                self._inflict(self._faults.pop(0))
             self._step(more=True)
-        for fault in reversed(faults):  # a slow machine: what is late is not left out
+        for fault in self._faults:
             self._inflict(fault)
         while self._kills:
             self._kill_workers(self._kills.pop())
+        while self._mends:
+            self._mends.pop()[1]()
 
     def drain(self, receivers: Receivers) -> None:
         """Nothing goes wrong any more, and nothing new comes; wait until every delivery is at rest, then stop all."""
         receivers.behave()
-        self._database.start()
         give_up = self._now + self._plan.drain_seconds
         while self._now < give_up and not self._is_at_rest():
             pause_until = self._now + STATUS_PAUSE_SECONDS
@@ -170,6 +174,7 @@ class _Run:
         """Every part goes on."""
         for worker in self._workers:
             worker.step()
+        self._step_mends()
         self._step_kills()
         self._canceller.choose(self._now, self._submitter.step(self._now, more=more))
         self._canceller.step(self._now, more=more)
@@ -202,16 +207,18 @@ class _Run:
                 self._counts["workers drained"] += chosen.signal(signal.SIGTERM)
             case FaultKind.FREEZE_WORKER:
                 self._counts["workers frozen"] += chosen.signal(signal.SIGSTOP)
-            case FaultKind.THAW_WORKER:
-                chosen.signal(signal.SIGCONT)
-            case FaultKind.CRASH:
-                self._database.stop(signal.SIGQUIT)
-                self._counts["databases crashed"] += 1
-            case FaultKind.DISCONNECT:
-                self._database.stop(signal.SIGINT)
-                self._counts["databases restarted"] += 1
-            case FaultKind.START:
-                self._database.start()
+                self._mends.append((self._now + fault.lasts, partial(chosen.signal, signal.SIGCONT)))
+            case FaultKind.CRASH | FaultKind.DISCONNECT:
+                crash = fault.kind is FaultKind.CRASH
+                self._database.stop(signal.SIGQUIT if crash else signal.SIGINT)
+                self._counts["databases crashed" if crash else "databases restarted"] += 1
+                self._mends.append((self._now + fault.lasts, self._database.start))
+
+    def _step_mends(self) -> None:
+        due = [mend for mend in self._mends if mend[0] <= self._now]
+        self._mends = [mend for mend in self._mends if mend not in due]
+        for _, mend in due:
+            mend()
 
     def _step_kills(self) -> None:
         """Kill where the moment has come; where no worker runs just now, the next one that does."""

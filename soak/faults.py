@@ -25,10 +25,8 @@ class FaultKind(StrEnum):
     KILL_TICK = "kill -9 of a tick"
     DRAIN_WORKER = "SIGTERM to a worker"
     FREEZE_WORKER = "SIGSTOP to a worker"
-    THAW_WORKER = "SIGCONT to a worker"
     CRASH = "database stopped at once"
     DISCONNECT = "database stopped, all disconnected"
-    START = "database started"
 
 
 class Fault(NamedTuple):
@@ -37,17 +35,18 @@ class Fault(NamedTuple):
     at: float
     kind: FaultKind
     choice: float = 0.0
+    lasts: float = 0.0  # seconds until it is mended: the database starts, the worker goes on
 
 
 def draw(dice: random.Random, seconds: float, kills: int, restarts: int, freezes: int = 0) -> list[Fault]:
-    """A schedule, in order. Stops of the database alternate, and it is away one stop at a time."""
+    """A schedule, in order. Stops of the database alternate."""
     faults = [_kill(dice, seconds) for _ in range(kills)]
     drains = -(-kills * DRAINS_OF_KILLS_PERCENT // 100)
     faults += [Fault(dice.uniform(0, seconds), FaultKind.DRAIN_WORKER, dice.random()) for _ in range(drains)]
     for _ in range(freezes):
-        faults += _freeze(dice, seconds)
+        faults.append(_freeze(dice, seconds))
     for number in range(restarts):
-        faults += _restart(dice, seconds / restarts, number)
+        faults.append(_restart(dice, seconds / restarts, number))
     return sorted(faults)
 
 
@@ -60,15 +59,11 @@ def _kill(dice: random.Random, seconds: float) -> Fault:
     return Fault(dice.uniform(0, seconds), kind, dice.random())
 
 
-def _freeze(dice: random.Random, seconds: float) -> list[Fault]:
-    at, choice = dice.uniform(0, seconds), dice.random()
-    frozen = dice.uniform(*FROZEN_SECONDS)
-    return [Fault(at, FaultKind.FREEZE_WORKER, choice), Fault(at + frozen, FaultKind.THAW_WORKER, choice)]
+def _freeze(dice: random.Random, seconds: float) -> Fault:
+    return Fault(dice.uniform(0, seconds), FaultKind.FREEZE_WORKER, dice.random(), dice.uniform(*FROZEN_SECONDS))
 
 
-def _restart(dice: random.Random, span: float, number: int) -> list[Fault]:
-    """Stopped and started within its own span of the run."""
-    away = min(dice.uniform(*AWAY_SECONDS), span / 2)
-    stops = number * span + dice.uniform(0, span - away)
+def _restart(dice: random.Random, span: float, number: int) -> Fault:
+    """Stopped within its own span of the run."""
     kind = FaultKind.DISCONNECT if number % 2 else FaultKind.CRASH
-    return [Fault(stops, kind), Fault(stops + away, FaultKind.START)]
+    return Fault(number * span + dice.uniform(0, span), kind, lasts=dice.uniform(*AWAY_SECONDS))

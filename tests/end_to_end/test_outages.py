@@ -132,6 +132,7 @@ def gone(own_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield Gone(waited, waiting.end(), left, done, seconds)
 
 
+@pytest.mark.heavy
 def test_gone_for_longer_than_a_lease(gone: Gone) -> None:
     """Answers in hand are recorded when the server is back, however late: everything is sent, and nothing twice."""
     ledger = gone.waited.duly.ledger()
@@ -140,6 +141,7 @@ def test_gone_for_longer_than_a_lease(gone: Gone) -> None:
     assert (gone.run.code, len(gone.run.events("database_away"))) == (0, 1)
 
 
+@pytest.mark.heavy
 def test_a_drain_ends_without_its_database(gone: Gone) -> None:
     """Asked to leave meanwhile, a worker leaves in good time, and says how many outcomes it could not record."""
     assert gone.exit.code == 0
@@ -148,6 +150,7 @@ def test_a_drain_ends_without_its_database(gone: Gone) -> None:
     assert 0 < line["requests"] <= AT_ONCE
 
 
+@pytest.mark.heavy
 def test_what_a_drain_left_unrecorded_is_found_out(gone: Gone) -> None:
     """Its attempts are unknown: the receiver that drops repeats is asked again, and an operator about the other."""
     gone.left.duly.run("work", "--until-idle")

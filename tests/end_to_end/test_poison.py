@@ -31,7 +31,7 @@ from tests.end_to_end.installation import (
 from tests.end_to_end.recovering import ACCEPTED, LOST, asked, leases_end, messages, story, work
 
 GOOD: Final = 60
-POISONS: Final = ("rendering", "recording")
+POISONS: Final = ("rendering", pytest.param("recording", marks=pytest.mark.heavy))
 LIVES_MAX: Final = 20
 #: A company that shrinks from all to fifty, to five, to none; then alone, until it is given up.
 DEATHS: Final = 3 + Limits().deaths_max

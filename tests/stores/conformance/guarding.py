@@ -246,7 +246,22 @@ async def a_tick_under_a_guard_makes_doubt(scene: Scene) -> None:
     _, rows = await scene.store.doubtful([HOOKS], 10, 60.0)
     (row,) = [row for row in rows if row.id == delivery_id("within")]
     assert (row.restored, row.unknown, row.attempts) == (True, 1, 0)
-    assert (row.first_unknown_at, row.frozen) == (row.due_at, None)
+    assert row.frozen is None
+
+
+@case
+async def a_key_window_counts_from_the_guards_beginning(scene: Scene) -> None:
+    """It may have been due sooner, before a forgotten reschedule; what was due before the guard counts from there."""
+    await scene.schedule("before", due_in=-7200)
+    await scene.schedule("within", due_in=-1800)
+    await scene.store.heartbeat("worker")
+    guard: Guard = await scene.store.open_guard("ana", "restored", since=await scene.now() - HOUR)
+    await scene.tick()
+    _, rows = await scene.store.doubtful([HOOKS], 10, 60.0)
+    counted = {row.id: row.first_unknown_at for row in rows}
+    dues = {row.id: row.due_at for row in rows}
+    assert counted[delivery_id("within")] == guard.since
+    assert counted[delivery_id("before")] == dues[delivery_id("before")]
 
 
 @case

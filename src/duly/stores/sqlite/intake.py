@@ -180,7 +180,7 @@ def _add_work(db: Database, ready: Sequence[NewDelivery], guards: Closings) -> N
     if hidden:
         covered = {one.id for one in hidden}
         ready = [one for one in ready if one.id not in covered]
-        db.change_each("work_add_restored", [(*_work_values(one), stored.micros(one.due_at)) for one in hidden])
+        db.change_each("work_add_restored", [_work_values(one) for one in hidden])
         db.change_each("event_add", [_restored_values(one) for one in hidden])
     db.change_each("work_add", [_work_values(one) for one in ready])
 

@@ -52,12 +52,13 @@ from unnest($1::uuid[], $2::int[], $3::uuid[], $4::uuid[], $5::uuid[], $6::uuid[
 
 -- name: add_restored_work
 -- As `add_work`, for deliveries that fall under a restore guard: an attempt that nobody remembers may have been made
--- when they were due.
+-- when they were due, or sooner: a reschedule may be forgotten too. What was before the guard's beginning is on record.
 with added as (
   insert into work (delivery_id, account_id, provider, lane, next_at, due_at, deadline_at, occurrence, channel,
                     reminder_id, recipient_id, contact_id, endpoint, state, reason, doubt, restored, first_unknown_at)
   select u.id, u.account_id, u.provider, u.lane, u.due_at, u.due_at, u.deadline_at, u.occurrence, u.channel,
-         u.reminder_id, u.recipient_id, u.contact_id, u.endpoint, 'uncertain', 'restored', true, true, u.due_at
+         u.reminder_id, u.recipient_id, u.contact_id, u.endpoint, 'uncertain', 'restored', true, true,
+         least(u.due_at, (select min(g.since) from guard g where g.closed_at is null or g.closed_at >= u.due_at))
   from unnest($1::uuid[], $2::int[], $3::uuid[], $4::uuid[], $5::uuid[], $6::uuid[], $7::text[], $8::text[], $9::text[],
               $10::text[], $11::timestamptz[], $12::timestamptz[])
     u (id, account_id, reminder_id, recipient_id, contact_id, endpoint, occurrence, channel, provider, lane, due_at,

@@ -72,7 +72,10 @@ insert into work (delivery_id, account_id, reminder_id, recipient_id, contact_id
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, db_now());
 
 -- name: work_add_restored
--- Under a restore guard: an attempt that nobody remembers may have been made when it was due.
+-- Under a restore guard: an attempt that nobody remembers may have been made when it was due, or sooner: a reschedule may
+-- be forgotten too. What was before the guard's beginning is on record.
 insert into work (delivery_id, account_id, reminder_id, recipient_id, contact_id, endpoint, occurrence, channel, provider, lane,
   due_at, deadline_at, next_at, first_unknown_at, state, reason, doubt, restored, since)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'uncertain', 'restored', 1, 1, db_now());
+values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
+  min(?13, (select min(since) from guard where closed_at is null or closed_at >= ?13)),
+  'uncertain', 'restored', 1, 1, db_now());
