@@ -22,6 +22,7 @@ def configure(*, debug: bool = False) -> None:
     renderer: Any = (
         structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer(sort_keys=True)
     )
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it would say, our own errors say
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

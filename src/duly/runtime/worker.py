@@ -270,15 +270,17 @@ class Worker:
     async def _drain(self, ending: Sequence[asyncio.Task[None]]) -> None:
         """Give back what has not begun; wait for the rest as long as it may take, then cut it.
 
-        A database that stays away ends the wait too: rows go back when their lease ends, and what was sent and could
-        not be recorded is in doubt.
+        A database that stays away, or does not answer, ends the wait too: rows go back when their lease ends, and what
+        was sent and could not be recorded is in doubt.
         """
         longest = max(route.provider.timeout_seconds for route in self._routes) + DRAIN_MARGIN_SECONDS
         self._outage.give_up_after(longest)
-        await asyncio.gather(*ending)
-        with suppress(StoreUnavailable):
-            for route in self._routes:
-                await self._give_back_all(route)
+        _, stuck = await asyncio.wait(ending, timeout=longest)
+        await _cancel(list(stuck))
+        with suppress(StoreUnavailable, TimeoutError):
+            async with asyncio.timeout(DRAIN_MARGIN_SECONDS):
+                for route in self._routes:
+                    await self._give_back_all(route)
         await self._wait_for_flights(longest)
         for transport in (*self._plant.transports.values(), *self._plant.lookers.values()):
             await transport.close()
