@@ -10,6 +10,7 @@ thread, no event loop and no clock of the machine, so a seed is played the same 
     scheduler     who goes on, when, with which fate      turns       what a coroutine yields
     ports         the store, claims, content, policies    network     transports, and what is under way
     receivers     what receivers truly accepted           providers   the adapters in front of them
+    post          what receivers report by themselves
     people        the application and the operator        restoring   an old backup comes back
     ledger        what was committed, seen from outside   truth       what really happened beside it
     checkers      the promise, as code that can say no    history     what happened, told when it failed

@@ -1,6 +1,7 @@
 """The promise, as code that can say no. Each checker judges one sentence of it.
 
-Where DESIGN promises less than one might wish, the checker's own words say so.
+Where DESIGN promises less than one might wish, the checker's own words say so. What a receiver lied about
+(see Truth) excuses exactly that acceptance; every other one, of the same delivery too, is judged in full.
 """
 
 from __future__ import annotations
@@ -9,16 +10,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from duly.core import keys
-from duly.core.model import Outcome
+from duly.core.model import Outcome, Settlement
 from duly.core.states import FINAL, TRANSITIONS, State
 from duly.sim.ledger import AttemptRow, Change, Ledger, Standing
-from duly.sim.truth import OPERATOR, Checker, Complaint, Left, Taken, Truth
+from duly.sim.truth import DEFINITELY_NOT, OPERATOR, Checker, Complaint, Left, Taken, Truth
 
 __all__ = ["CHECKERS"]
 
 #: Ends that say: it was not sent.
 NOT_SENT: Final = frozenset(FINAL - {State.SENT, State.UNCONFIRMED})
-DEFINITELY_NOT: Final = frozenset({Outcome.REJECTED, Outcome.REFUSED, Outcome.NOT_SENT})
 
 
 # --- moves ---------------------------------------------------------------------------------------
@@ -198,7 +198,8 @@ class NotSentIsTrue(Checker):
 
     Neither by a result of the attempt (rejected, refused, not sent, or covered by look-ups in vain), nor by
     the delivery's end. It may be sent, held, or unconfirmed. A delivery that was cancelled before it was
-    due in the restored past has no row at all: nothing false is said about it.
+    due in the restored past has no row at all: nothing false is said about it. Where the receiver lied, its no
+    is on record as it was given, and may end the delivery, until evidence comes: see AcceptanceWins.
     """
 
     def changed(self, change: Change, truth: Truth) -> Iterator[Complaint]:
@@ -208,7 +209,7 @@ class NotSentIsTrue(Checker):
             if said is not None and row.outcome is not Outcome.ACCEPTED and truth.taken_as(row.id, row.number):
                 yield Complaint(row.id, f"{change.call} says that attempt {row.number} was {said}; it was accepted")
         for _, after in change.moves:
-            if after.state in NOT_SENT and truth.of(after.id):
+            if after.state in NOT_SENT and truth.owned(after.id):
                 yield Complaint(after.id, f"{change.call} ended it {after.state}; its receiver had accepted it")
 
     def taken(self, taken: Taken, truth: Truth) -> Iterator[Complaint]:
@@ -220,8 +221,22 @@ class NotSentIsTrue(Checker):
     def ended(self, truth: Truth) -> Iterator[Complaint]:
         """See Checker."""
         for row in truth.ledger.standing.values():
-            if row.state in NOT_SENT and truth.of(row.id):
+            if row.state in NOT_SENT and truth.owned(row.id):
                 yield Complaint(row.id, f"it ended {row.state}, and its receiver had accepted it")
+
+
+class AcceptanceWins(Checker):
+    """Once the ledger was told of an acceptance, the delivery is sent, if it is there, whatever it was before.
+
+    So what a receiver has lied about is corrected as soon as it reports the acceptance. How that is told is
+    for EveryMoveIsExplained and FinalIsFinal.
+    """
+
+    def accepted(self, new: Settlement, truth: Truth) -> Iterator[Complaint]:
+        """See Checker."""
+        standing = truth.ledger.standing.get(new.id)
+        if standing is not None and standing.state is not State.SENT:
+            yield Complaint(new.id, f"the ledger was told that it was accepted, and left it {standing.state}")
 
 
 class DoubtIsNotForgotten(Checker):
@@ -243,7 +258,8 @@ class NothingTwice(Checker):
 
     The receiver itself drops repeats within its key window, so a second acceptance means that we asked too
     late, or without having looked. A grant is read from the ledger: the row carried it when the attempt
-    began, and a policy or an operator's event stands behind it.
+    began, and a policy or an operator's event stands behind it. After a receiver's lie the next attempt needs no
+    grant, for the ledger has a definite no of the one before.
     """
 
     def __init__(self) -> None:
@@ -264,18 +280,30 @@ class NothingTwice(Checker):
 
     def taken(self, taken: Taken, truth: Truth) -> Iterator[Complaint]:
         """See Checker."""
-        if truth.twice(taken.delivery) and (taken.era, taken.delivery, taken.number) not in self._granted:
+        if len(truth.owned(taken.delivery)) > 1 and (taken.era, taken.delivery, taken.number) not in self._granted:
             yield Complaint(taken.delivery, f"its receiver accepted it a second time, as attempt {taken.number}")
 
 
 class DoublesAreNoted(Checker):
-    """Two names for one delivery are noted as a double acceptance, where names name messages; and only then."""
+    """Two names for one delivery are noted as a double acceptance, where names name messages; and only then.
+
+    So is the name of an acceptance that a receiver had denied, where another one made the delivery sent.
+    """
 
     def changed(self, change: Change, truth: Truth) -> Iterator[Complaint]:
         """See Checker."""
         for row in change.events:
             if row.kind == "double_acceptance" and row.delivery is not None and not truth.twice(row.delivery):
                 yield Complaint(row.delivery, "a double acceptance was noted; its receiver accepted it once")
+
+    def accepted(self, new: Settlement, truth: Truth) -> Iterator[Complaint]:
+        """See Checker."""
+        standing, second = truth.ledger.standing.get(new.id), new.result.request_id
+        if standing is None or not new.named or second is None or standing.request_id in (None, second):
+            return
+        notes = [row for row in truth.ledger.events if (row.delivery, row.kind) == (new.id, "double_acceptance")]
+        if not any(f'"{second}"' in (row.evidence or "") for row in notes):
+            yield Complaint(new.id, f"it is sent as {standing.request_id}, and nobody noted that it is also {second}")
 
     def ended(self, truth: Truth) -> Iterator[Complaint]:
         """See Checker."""
@@ -316,6 +344,7 @@ CHECKERS: Final[tuple[type[Checker], ...]] = (
     ResultsStand,
     SentIsTrue,
     NotSentIsTrue,
+    AcceptanceWins,
     DoubtIsNotForgotten,
     NothingTwice,
     DoublesAreNoted,

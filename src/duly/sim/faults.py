@@ -47,6 +47,7 @@ class Kind(StrEnum):
     WRONG_ADDRESS = "wrong_address"  # 404
     REJECTS = "rejects"  # 410
     LOOK_FAILS = "look_fails"
+    LIE = "lie"  # it has accepted, and refuses all the same
     # of time
     LEAP = "leap"
 

@@ -16,10 +16,9 @@ from duly.core import keys
 from duly.core.model import Channel, NewContact, NewReminder
 from duly.core.states import State
 from duly.errors import InputError, NotFound, StoreUnavailable
-from duly.flows.evidence import Acceptance, accept
 from duly.flows.holds import Verdict, decide_hold
 from duly.flows.redrive import redrive
-from duly.ports import Settled, Store
+from duly.ports import Store
 from duly.sim.chance import Chance
 from duly.sim.clocks import Time
 from duly.sim.plan import Feature, Plan, ReminderPlan
@@ -27,13 +26,10 @@ from duly.sim.truth import OPERATOR, Truth
 from duly.sim.turns import Turn
 from duly.sim.workers import NAMESPACE
 
-__all__ = ["APPLICATION", "POSTMAN", "Book", "People", "Postman"]
+__all__ = ["APPLICATION", "Book", "People", "until_answered"]
 
-POSTMAN: Final = "postman"
 RETRY_SECONDS: Final = (0.1, 5.0)
 RETRY_DOUBLINGS_MAX: Final = 8
-LETTER_SECONDS: Final = (1.0, 3600.0)
-DELIVERIES_OF_LETTER_MAX: Final = 5
 #: A wish comes at any time, or as soon as its delivery stands so.
 WATCHED: Final = (None, None, State.READY, State.LEASED, State.SENDING, State.WAITING, State.UNCERTAIN, State.HELD)
 WISH_PART: Final = 0.3
@@ -242,33 +238,3 @@ def _contact(wanted: ReminderPlan, channel: Channel) -> NewContact:
     address = f"{wanted.recipient}@{channel}"
     endpoint = keys.endpoint_id(NAMESPACE, address) if channel is Channel.WEBHOOK else keys.NO_ENDPOINT
     return NewContact(keys.contact_id(NAMESPACE, wanted.account, channel, address), channel, address, endpoint)
-
-
-@dataclass(slots=True)
-class Postman:
-    """Brings what receivers report by themselves: echoes and receipts.
-
-    A report is brought until it is recorded. One about a delivery that is not there is brought again later, a
-    few times, as providers do with what is not answered well: after a restore it may come before its delivery.
-    """
-
-    store: Store
-    time: Time
-    chance: Chance
-
-    async def deliver(self, provider: str, letter: Acceptance) -> None:
-        """Bring one report."""
-        for _ in range(DELIVERIES_OF_LETTER_MAX):
-            if await self._bring(provider, letter):
-                return
-            await Turn("again", self.time.after(self.chance.spread(*LETTER_SECONDS)))
-
-    async def _bring(self, provider: str, letter: Acceptance) -> bool:
-        """Whether it was recorded."""
-        said: list[Settled] = []
-
-        async def wish() -> None:
-            said.append(await accept(self.store, provider, [letter]))
-
-        await until_answered(self.time, self.chance, wish)
-        return letter.delivery in said[-1].moved

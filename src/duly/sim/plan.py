@@ -26,7 +26,7 @@ CHANNELS: Final = (Channel.EMAIL, Channel.SMS, Channel.WEBHOOK)
 
 
 class Feature(StrEnum):
-    """What people do in a world, besides submitting reminders."""
+    """What happens in a world, besides that reminders are submitted and sent."""
 
     CANCELS = "cancels"
     OPT_OUTS = "opt_outs"
@@ -37,6 +37,7 @@ class Feature(StrEnum):
     RESTORES = "restores"
     RECEIPTS = "receipts"
     SUBMITTED_TWICE = "submitted_twice"
+    LIES = "lies"  # receivers refuse now and then what they have accepted, and report it later
 
 
 class Ask(StrEnum):
@@ -140,9 +141,16 @@ MOST_LIKELY: Final[dict[Kind, float]] = {
 }
 
 
+#: Lies spoil what can be said about their deliveries, so most worlds have none.
+LIES_PART: Final = 1 / 8
+LIE_LIKELY: Final = (0.05, 0.5)
+HONEST: Final = tuple(feature for feature in Feature if feature is not Feature.LIES)
+
+
 def draw(seed: int) -> Plan:
     """The plan of a seed."""
     chance = Chance(seed, "plan")
+    lies = _lies(Chance(seed, "lies"))
     horizon = chance.spread(60.0, 6 * 3600.0)
     faults = tuple((kind, most * chance.spread(0.1, 1.0)) for kind, most in MOST_LIKELY.items() if chance.happens(0.5))
     providers = tuple(_providers(chance))
@@ -152,8 +160,8 @@ def draw(seed: int) -> Plan:
         horizon_seconds=horizon,
         steps_max=chance.number(200, 500),
         workers=chance.number(1, 3),
-        features=tuple(chance.some(list(Feature), 0.4)),
-        faults=faults,
+        features=(*chance.some(HONEST, 0.4), *([Feature.LIES] if lies else [])),
+        faults=faults + lies,
         providers=providers,
         reminders=tuple(_reminders(chance, horizon, providers, likely.get(Kind.POISON, 0.0))),
         settings=tuple(_settings(chance, providers, number) for number in range(3)),
@@ -169,6 +177,11 @@ def _recipient(number: int) -> str:
 
 
 # --- receivers -----------------------------------------------------------------------------------
+
+
+def _lies(chance: Chance) -> tuple[tuple[Kind, float], ...]:
+    """How likely receivers deny an acceptance; nothing in an honest world."""
+    return ((Kind.LIE, chance.spread(*LIE_LIKELY)),) if chance.happens(LIES_PART) else ()
 
 
 def _providers(chance: Chance) -> list[ProviderPlan]:

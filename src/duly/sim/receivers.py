@@ -3,7 +3,8 @@
 A receiver remembers what it was asked and what it accepted: what it *truly* did, which the ledger has to
 find out. It drops a repeat within its key window, shows what it accepted to look-ups once its settling time
 is over (or before, as it likes), reports each acceptance where it echoes keys, and never says no to what it
-has taken, except by an answer that proves nothing.
+has taken, except by an answer that proves nothing. In worlds with lies it breaks that last promise now and
+then: it takes a message, and its answer is a definite no.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ MOODS: Final = (
     Kind.REJECTS,
     Kind.CUT_AFTER_ACCEPTING,
 )
+#: The words of a lie: each is a definite no.
+DENIALS: Final = (Kind.REJECTS, Kind.TOO_MANY, Kind.WRONG_SECRET, Kind.CLOSED_FOR_NOW)
 #: Moods that refuse, and how they answer.
 _STATUS: Final = {
     Kind.TOO_MANY: 429,
@@ -59,6 +62,7 @@ class Accepted(NamedTuple):
     seen_us: int  # from when on look-ups show it
     asked: Asked
     request_id: str
+    denied: bool = False  # its answer is a lie
 
 
 class Visit(NamedTuple):
@@ -80,6 +84,7 @@ class Receiver:
     chance: Chance
     told: Callable[[Receiver, Accepted], None]
     refuses: frozenset[str] = frozenset()  # destinations that it rejects for good
+    lies: bool = False
     accepted: list[Accepted] = field(default_factory=list)
     storm: Kind | None = None
     storm_until_us: int = 0
@@ -107,12 +112,15 @@ class Receiver:
     def _take(self, asked: Asked, mood: Kind | None) -> Visit:
         before = self._repeated(asked)
         if before is None:
-            taken = self._accept(asked)
+            denied = self.lies and self.faults.strikes(Kind.LIE)
+            taken = self._accept(asked, denied)
         elif before.asked.body_hash != asked.body_hash:
             return Visit(Answer(409, body=b"same key, other body"))
         else:
             taken = before
         new = taken if before is None else None
+        if new is not None and new.denied:
+            return Visit(self._no(self.chance.pick(DENIALS)), accepted=new)
         if mood is Kind.BROKEN:
             return Visit(self._broken(taken), accepted=new)
         return Visit(Answer(200, self._name(taken)), mood is Kind.CUT_AFTER_ACCEPTING, new)
@@ -124,10 +132,10 @@ class Receiver:
         oldest = self.time.us - self.promise.keyed_for.total_seconds() * SECOND_US
         return next((one for one in reversed(self.of(asked.key)) if one.at_us >= oldest), None)
 
-    def _accept(self, asked: Asked) -> Accepted:
+    def _accept(self, asked: Asked, denied: bool) -> Accepted:
         settling = self.promise.settling.total_seconds() if self.promise.settling else 0.0
         seen_us = self.time.after(settling * self.chance.roll())
-        taken = Accepted(self.time.us, seen_us, asked, f"{self.name}-{len(self.accepted) + 1}")
+        taken = Accepted(self.time.us, seen_us, asked, f"{self.name}-{len(self.accepted) + 1}", denied)
         self.accepted.append(taken)
         self.told(self, taken)
         return taken
@@ -153,11 +161,11 @@ class Receiver:
         """A definite no: it has not taken this request, whatever it may have taken before."""
         if asked.destination in self.refuses:
             return Answer(410)
-        status = _STATUS.get(mood) if mood else None
-        if status is None:
-            return None
+        return self._no(mood) if mood in _STATUS else None
+
+    def _no(self, mood: Kind) -> Answer:
         waits = mood is Kind.CLOSED_FOR_NOW or (mood is Kind.TOO_MANY and self.chance.happens(0.5))
-        return Answer(status, self._retry_after() if waits else {})
+        return Answer(_STATUS[mood], self._retry_after() if waits else {})
 
     def _retry_after(self) -> Mapping[str, str]:
         return {"retry-after": str(round(self.chance.spread(*RETRY_AFTER_SECONDS)))}

@@ -1,11 +1,15 @@
 """What checkers are told and what they answer: the ledger, the truth beside it, and complaints.
 
 A checker hears of every commit (`changed`), of every message that leaves (`left`), of every message that a
-receiver takes (`taken`), and of the end of the world (`ended`). It answers with complaints. It knows the
+receiver takes (`taken`), of every acceptance that the ledger was told (`accepted`), and of the end of the world
+(`ended`). It answers with complaints. It knows the
 truth, which the ledger does not: what receivers really accepted.
 
 After a restore the ledger begins another past: attempt numbers start again where the backup stood. So what is
 said about attempts is said within one *era*, and what is said about deliveries holds across all of them.
+
+A receiver may lie. An acceptance is *lied about* once its refusal is on record as its attempt's result: then
+the ledger had every right to believe it, until evidence comes.
 """
 
 from __future__ import annotations
@@ -14,12 +18,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from duly.core.model import Outcome, Settlement
 from duly.sim.ledger import Change, Ledger
 
-__all__ = ["OPERATOR", "Checker", "Complaint", "Left", "Taken", "Truth", "Violation"]
+__all__ = ["DEFINITELY_NOT", "OPERATOR", "Checker", "Complaint", "Left", "Taken", "Truth", "Violation"]
 
 #: Who decides, in the name of people.
 OPERATOR: Final = "operator"
+#: Results that say: it was not accepted.
+DEFINITELY_NOT: Final = frozenset({Outcome.REJECTED, Outcome.REFUSED, Outcome.NOT_SENT})
 
 
 class Complaint(NamedTuple):
@@ -44,6 +51,7 @@ class Taken(NamedTuple):
     era: int
     number: int
     request_id: str
+    denied: bool = False  # the receiver answers that it has not
 
 
 @dataclass(slots=True)
@@ -61,13 +69,21 @@ class Truth:
         """What was accepted of a delivery, whenever."""
         return self.taken.get(delivery, [])
 
+    def owned(self, delivery: bytes) -> list[Taken]:
+        """What was accepted of it and not lied about: what the ledger is to be judged by."""
+        return [one for one in self.of(delivery) if not self._is_lied_about(one)]
+
+    def _is_lied_about(self, one: Taken) -> bool:
+        outcome, _ = self.ledger.results.get((one.delivery, one.number), (None, 0))
+        return one.denied and outcome in DEFINITELY_NOT
+
     def twice(self, delivery: bytes) -> bool:
         """Whether it was accepted more than once."""
         return len(self.of(delivery)) > 1
 
     def taken_as(self, delivery: bytes, number: int) -> bool:
-        """Whether that attempt of this era was accepted."""
-        return any((one.era, one.number) == (self.era, number) for one in self.of(delivery))
+        """Whether that attempt of this era was accepted, and not lied about."""
+        return any((one.era, one.number) == (self.era, number) for one in self.owned(delivery))
 
 
 class Violation(Exception):
@@ -91,6 +107,10 @@ class Checker:
 
     def taken(self, taken: Taken, truth: Truth) -> Iterator[Complaint]:
         """When a receiver has accepted a message; `truth` holds it already."""
+        yield from ()
+
+    def accepted(self, new: Settlement, truth: Truth) -> Iterator[Complaint]:
+        """When the ledger has answered to a settlement that says: accepted."""
         yield from ()
 
     def ended(self, truth: Truth) -> Iterator[Complaint]:

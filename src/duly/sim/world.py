@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
 from duly.core import keys
-from duly.core.model import OnDoubt
+from duly.core.model import OnDoubt, Outcome, Settlement
 from duly.core.states import FINAL, State
-from duly.flows.evidence import Acceptance
-from duly.ports import Answer, HttpRequest, Store
+from duly.ports import Answer, HttpRequest, Settled, Store
 from duly.sim.chance import Chance
 from duly.sim.checkers import CHECKERS
 from duly.sim.clocks import Time
@@ -26,9 +25,10 @@ from duly.sim.faults import Faults
 from duly.sim.history import History
 from duly.sim.ledger import Change, Ledger
 from duly.sim.network import Network
-from duly.sim.people import APPLICATION, POSTMAN, People, Postman
+from duly.sim.people import APPLICATION, People
 from duly.sim.plan import Feature, Plan, ProviderPlan
 from duly.sim.ports import Queue, SimStore
+from duly.sim.post import POSTMAN, Postman
 from duly.sim.receivers import Accepted, Receiver
 from duly.sim.restoring import Restorer
 from duly.sim.scheduler import Incarnation, Scheduler
@@ -41,8 +41,6 @@ from duly.testing.driving import at_once, drive
 __all__ = ["World"]
 
 AWAY_SECONDS: Final = (0.1, 120.0)
-ECHO_PART: Final = 0.9
-RECEIPT_SECONDS: Final = (1.0, 86400.0)
 CALM_STEPS_MAX: Final = 6_000
 
 
@@ -87,7 +85,8 @@ class World:
         self.queue = Queue(self.faults, self._chance("queue"))
         port = self._port(self._everybody)
         self.people = People(self.plan, port, self.time, self._chance("people"), self.truth)
-        self.postman = Postman(port, self.time, self._chance("postman"))
+        receipts = self.plan.has(Feature.RECEIPTS)
+        self.postman = Postman(port, self.scheduler, self._everybody, self._chance("postman"), receipts)
         self._start_people(port)
         for _ in range(self.plan.workers):
             self._hire()
@@ -129,8 +128,10 @@ class World:
         return not open_rows and self.truth.expected.keys() <= self.ledger.standing.keys() and not self._wishes()
 
     def _wishes(self) -> bool:
-        """Whether somebody has still something to ask for."""
-        return any(actor.name in (APPLICATION, POSTMAN) for actor in self.scheduler.actors)
+        """Whether somebody has still something to ask for, or to report."""
+        return self.postman.corrections > 0 or any(
+            actor.name in (APPLICATION, POSTMAN) for actor in self.scheduler.actors
+        )
 
     def _judge_end(self) -> None:
         for checker in self.checkers:
@@ -203,6 +204,14 @@ class World:
         self.history.add(self.time.us, life.name, call, arguments, "->", reply, *([change] if change else []))
         if change is not None:
             self._changed(change)
+        if isinstance(reply, Settled):
+            self._settled(arguments[1])
+
+    def _settled(self, rows: Sequence[Settlement]) -> None:
+        for row in rows:
+            if row.result.outcome is Outcome.ACCEPTED:
+                for checker in self.checkers:
+                    self._judge(checker, checker.accepted(row, self.truth))
 
     def _changed(self, change: Change) -> None:
         for before, after in change.moves:
@@ -233,6 +242,7 @@ class World:
             self._chance(f"receiver {one.name}"),
             self._taken,
             refuses,
+            self.plan.has(Feature.LIES),
         )
 
     def _left(self, life: Incarnation, provider: str, content: HttpRequest) -> None:
@@ -248,28 +258,12 @@ class World:
 
     def _taken(self, receiver: Receiver, accepted: Accepted) -> None:
         asked = accepted.asked
-        taken = Taken(_delivery(asked.key), self.truth.era, asked.number, accepted.request_id)
+        taken = Taken(_delivery(asked.key), self.truth.era, asked.number, accepted.request_id, accepted.denied)
         self.truth.taken.setdefault(taken.delivery, []).append(taken)
         self.history.add(self.time.us, receiver.name, "accepts it", taken)
-        self._report(receiver, taken)
+        self.postman.expect(receiver, taken)
         for checker in self.checkers:
             self._judge(checker, checker.taken(taken, self.truth))
-
-    def _report(self, receiver: Receiver, taken: Taken) -> None:
-        """Echoes always come, within their time; receipts as they like."""
-        chance, promise = receiver.chance, receiver.promise
-        if promise.echoes_key and promise.echo_within is not None:
-            seconds = promise.echo_within.total_seconds() * chance.between(0.0, ECHO_PART)
-        elif self.plan.has(Feature.RECEIPTS) and chance.happens(0.5):
-            seconds = chance.spread(*RECEIPT_SECONDS)
-        else:
-            return
-        self.scheduler.at(self.time.after(seconds), lambda: self._bring(receiver, taken))
-
-    def _bring(self, receiver: Receiver, taken: Taken) -> None:
-        named = receiver.promise.names_message
-        letter = Acceptance(taken.delivery, taken.number, self.time.now(), "reported", taken.request_id, named)
-        self.scheduler.start(self._everybody, POSTMAN, self.postman.deliver(receiver.name, letter))
 
     def _names_message(self, provider: str) -> bool:
         return self.network.receivers[provider].promise.names_message
