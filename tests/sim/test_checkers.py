@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from duly.core.model import Outcome
+from duly.core.model import Outcome, Result, Settlement
 from duly.core.states import State
 from duly.sim.checkers import (
     CHECKERS,
+    AcceptanceWins,
     AttemptsAreNumbered,
     DoublesAreNoted,
     DoubtBindsBytes,
@@ -61,9 +63,9 @@ class Scene:
         self.truth.ledger.results[ONE, number] = (outcome, covered)
         return ResultRow(ONE, number, outcome, None, covered, before)
 
-    def takes(self, number: int = 1, era: int = 0) -> Taken:
-        """The receiver accepts an attempt."""
-        taken = Taken(ONE, era, number, f"name-{len(self.truth.of(ONE))}")
+    def takes(self, number: int = 1, era: int = 0, *, denied: bool = False) -> Taken:
+        """The receiver accepts an attempt. `denied`: it answers that it has not."""
+        taken = Taken(ONE, era, number, f"name-{len(self.truth.of(ONE))}", denied)
         self.truth.taken.setdefault(ONE, []).append(taken)
         return taken
 
@@ -280,6 +282,103 @@ def test_an_acceptance_after_the_end_is_complained_of(scene: Scene) -> None:
     """What ended as not sent must not be accepted afterwards."""
     scene.stands(State.CANCELLED)
     assert "after it had ended cancelled" in says(NotSentIsTrue().taken(scene.takes(), scene.truth))
+
+
+# --- lies ----------------------------------------------------------------------------------------
+
+
+def _evidence(request_id: str | None = "name-0", *, named: bool = True) -> Settlement:
+    """What the postman has the ledger settle."""
+    result = Result(Outcome.ACCEPTED, request_id=request_id)
+    when = datetime(2026, 12, 1, tzinfo=UTC)
+    return Settlement(ONE, -1, 1, when, result, State.SENT, "reported", None, closed=False, spared=False, named=named)
+
+
+def _lied(scene: Scene, outcome: Outcome = Outcome.REFUSED, number: int = 1) -> ResultRow:
+    """The receiver accepts an attempt and denies it, and its no is on record."""
+    scene.takes(number, denied=True)
+    return scene.result(outcome, number)
+
+
+@pytest.mark.parametrize("state", [state for state in State if state is not State.SENT])
+def test_evidence_must_be_believed(scene: Scene, state: State) -> None:
+    """Once the ledger was told of an acceptance, whatever is not sent is complained of: a lie is to be corrected."""
+    _lied(scene)
+    scene.stands(state)
+    assert f"left it {state}" in says(AcceptanceWins().accepted(_evidence(), scene.truth))
+
+
+def test_believed_evidence_is_fine(scene: Scene) -> None:
+    """A delivery that is sent, or that is not there, is no trouble."""
+    assert says(AcceptanceWins().accepted(_evidence(), scene.truth)) == ""
+    scene.stands(State.SENT)
+    assert says(AcceptanceWins().accepted(_evidence(), scene.truth)) == ""
+
+
+@pytest.mark.parametrize("state", [State.REJECTED, State.DEAD, State.EXPIRED, State.SUPPRESSED, State.CANCELLED])
+def test_a_correction_is_told(scene: Scene, state: State) -> None:
+    """What had ended comes back as sent with an event, and no checker wants more; without it two complain."""
+    _lied(scene)
+    silent = _change(move(scene, state, State.SENT))
+    assert "nothing tells why" in says(EveryMoveIsExplained().changed(silent, scene.truth))
+    assert "'corrected'" in says(FinalIsFinal().changed(silent, scene.truth))
+    told = silent._replace(events=(_event("corrected"),))
+    assert [says(kind().changed(told, scene.truth)) for kind in CHECKERS] == [""] * len(CHECKERS)
+
+
+def test_an_open_delivery_is_corrected_with_an_event(scene: Scene) -> None:
+    """Where a repeat waited, the move to sent needs an event too: the attempt's own result stays a refusal."""
+    _lied(scene)
+    silent = _change(move(scene, State.WAITING, State.SENT))
+    assert "nothing tells why" in says(EveryMoveIsExplained().changed(silent, scene.truth))
+    told = silent._replace(events=(_event("accepted"),))
+    assert [says(kind().changed(told, scene.truth)) for kind in CHECKERS] == [""] * len(CHECKERS)
+
+
+def test_a_second_name_must_be_noted_at_once(scene: Scene) -> None:
+    """Evidence under another name than the one it is sent under needs its event, where a name is a message's."""
+    scene.stands(State.SENT, request_id="name-1")
+    checker = DoublesAreNoted()
+    assert "it is also name-0" in says(checker.accepted(_evidence(), scene.truth))
+    assert says(checker.accepted(_evidence(named=False), scene.truth)) == ""
+    assert says(checker.accepted(_evidence("name-1"), scene.truth)) == ""
+    noted = _event("double_acceptance")._replace(evidence='{"request_ids":["name-1","name-0"],"attempt":1}')
+    scene.truth.ledger.events.append(noted)
+    assert says(checker.accepted(_evidence(), scene.truth)) == ""
+    assert "it is also name-2" in says(checker.accepted(_evidence("name-2"), scene.truth))
+
+
+@pytest.mark.parametrize("state", [State.REJECTED, State.EXPIRED])
+def test_a_no_that_is_a_lie_may_be_believed(scene: Scene, state: State) -> None:
+    """What was lied about may be on record as refused, end as not sent, and be accepted once more."""
+    change = _change(results=[_lied(scene)])
+    assert says(NotSentIsTrue().changed(change, scene.truth)) == ""
+    ended = _change(move(scene, State.READY, state), events=[_event("swept")])
+    assert says(NotSentIsTrue().changed(ended, scene.truth)) == ""
+    assert says(NotSentIsTrue().ended(scene.truth)) == ""
+    assert says(NothingTwice().taken(scene.takes(2), scene.truth)) == ""
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_lie_that_the_ledger_never_heard_excuses_nothing(scene: Scene, recorded: bool) -> None:
+    """Where the false answer got lost, its attempt is unknown, and everything is judged in full."""
+    scene.takes(1, denied=True)
+    result = scene.result(Outcome.UNKNOWN, covered=1) if recorded else None
+    covered = _change(results=[result] if result else [])
+    assert ("was not accepted" in says(NotSentIsTrue().changed(covered, scene.truth))) is recorded
+    ended = _change(move(scene, State.READY, State.EXPIRED), events=[_event("swept")])
+    assert "had accepted it" in says(NotSentIsTrue().changed(ended, scene.truth))
+    assert "a second time" in says(NothingTwice().taken(scene.takes(2), scene.truth))
+
+
+def test_a_lie_excuses_no_other_acceptance(scene: Scene) -> None:
+    """Of the same delivery, what was accepted and not denied is judged in full."""
+    _lied(scene)
+    assert says(NothingTwice().taken(scene.takes(2), scene.truth)) == ""
+    assert "as attempt 3" in says(NothingTwice().taken(scene.takes(3), scene.truth))
+    assert "attempt 2 was refused" in says(
+        NotSentIsTrue().changed(_change(results=[scene.result(Outcome.REFUSED, 2)]), scene.truth)
+    )
 
 
 # --- the end -------------------------------------------------------------------------------------

@@ -14,9 +14,9 @@ from duly.cli.app import build
 from duly.cli.commands.simulate import answer
 from duly.cli.surface import Surface
 from duly.sim.history import History
-from duly.sim.plan import draw
+from duly.sim.plan import Plan, draw
 from duly.sim.report import Report
-from duly.sim.run import Ended
+from duly.sim.run import Ended, Ground
 from duly.sim.truth import Complaint, Violation
 
 ONE: Final = bytes(16)
@@ -27,13 +27,17 @@ def duly(*arguments: str) -> Result:
     return CliRunner().invoke(build(), arguments, catch_exceptions=False)
 
 
-def _failed() -> Report:
-    """A report of a world that failed."""
+def _ended() -> Ended:
+    """How a world ended that failed."""
     history = History()
     history.add(1_000_000, "w1", "is about it", ONE)
     violation = Violation("NothingTwice", Complaint(ONE, "its receiver accepted it a second time"))
-    report = Report()
-    ended = Ended(replace(draw(7), reminders=draw(7).reminders[:1]), 10, 9, {}, {}, {}, history, violation)
+    return Ended(replace(draw(7), reminders=draw(7).reminders[:1]), 10, 9, {}, {}, {}, history, violation)
+
+
+def _failed() -> Report:
+    """A report of a world that failed."""
+    report, ended = Report(), _ended()
     report.add(ended)
     report.failed = report.smallest = ended
     return report
@@ -79,6 +83,22 @@ def test_a_failing_seed_is_told_and_exits_1(capsys: pytest.CaptureFixture[str]) 
     assert "smallest world found: workers" in told.err
     assert "w1           is about it" in told.err
     assert "duly simulate --first 7 --seeds 1 --trace" in told.err
+
+
+@pytest.mark.parametrize(("arguments", "shrinks"), [((), True), (("--shrink",), True), (("--no-shrink",), False)])
+def test_a_failing_world_is_made_smaller_unless_one_says_no(
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], shrinks: bool
+) -> None:
+    """Many worlds are played to find the smallest that fails, or with --no-shrink only the one that failed."""
+    played: list[int] = []
+
+    def play(_: Ground, plan: Plan) -> Ended:
+        played.append(plan.seed)
+        return replace(_ended(), plan=plan)
+
+    monkeypatch.setattr(Ground, "play", play)
+    assert duly("simulate", "--seeds", "3", *arguments).exit_code == 1
+    assert (len(played) > 1) is shrinks
 
 
 @pytest.mark.parametrize("arguments", [("--seeds", "0"), ("--first", "-1"), ("--seeds", "many")])

@@ -8,15 +8,17 @@ from typing import Any, Final
 
 import pytest
 
-from duly.core.model import Capabilities, Channel, LookKind
+from duly.core.model import Capabilities, Channel, LookKind, Settlement, Signal
 from duly.errors import StoreUnavailable
-from duly.ports import Answer, HttpRequest
+from duly.ports import Answer, HttpRequest, Settled
 from duly.sim.chance import Chance
 from duly.sim.clocks import SECOND_US, Time, WorkerClock
 from duly.sim.faults import Faults, Kind
 from duly.sim.ports import SimStore
+from duly.sim.post import Postman
 from duly.sim.receivers import Accepted, Receiver
 from duly.sim.scheduler import Deadly, Incarnation, Scheduler
+from duly.sim.truth import Taken
 from duly.sim.turns import NEVER_US, Turn
 
 ALWAYS: Final = 2.0
@@ -216,8 +218,8 @@ def _receiver(time: Time, **promise: Any) -> tuple[Receiver, list[Accepted]]:
     return receiver, taken
 
 
-def _message(body: bytes = b"hello", number: int = 1, destination: str = "ana") -> HttpRequest:
-    headers = (("idempotency-key", "a-key"), ("attempt", str(number)), ("destination", destination))
+def _message(body: bytes = b"hello", number: int = 1, destination: str = "ana", key: str = "a-key") -> HttpRequest:
+    headers = (("idempotency-key", key), ("attempt", str(number)), ("destination", destination))
     return HttpRequest("sim://texts/messages", headers, body)
 
 
@@ -280,6 +282,60 @@ def test_a_mood_that_refuses_takes_nothing(fault: str, status: int) -> None:
     receiver.faults = Faults(1, {Kind(fault): ALWAYS})
     assert receiver.receive(_message()).answer.status == status
     assert taken == []
+
+
+def test_a_lie_is_a_definite_no_about_what_was_taken() -> None:
+    """A receiver that lies takes the message and refuses it in one of four ways; a repeat is no new message."""
+    receiver, taken = _receiver(Time(), keyed_for=timedelta(hours=1))
+    receiver.faults, receiver.lies = Faults(1, {Kind.LIE: ALWAYS}), True
+    answers = [receiver.receive(_message(key=f"key-{n}")).answer for n in range(40)]
+    assert {answer.status for answer in answers} == {401, 410, 429, 503}
+    assert all("retry-after" in answer.headers for answer in answers if answer.status == 503)
+    assert [one.denied for one in taken] == [True] * 40
+    assert receiver.receive(_message(key="key-1", number=2)).answer.status == 200
+    assert receiver.faults.counts[Kind.LIE] == len(taken) == 40
+
+
+def test_only_a_receiver_that_lies_does() -> None:
+    """Without the feature there is no lie, however likely."""
+    receiver, taken = _receiver(Time())
+    receiver.faults = Faults(1, {Kind.LIE: ALWAYS})
+    assert receiver.receive(_message()).answer.status == 200
+    assert [one.denied for one in taken] == [False]
+
+
+def _reported(receiver: Receiver, *, denied: bool) -> list[int]:
+    """After how many seconds the report of an acceptance sets out, in a world without receipts."""
+    scheduler = _scheduler()
+    start_us, came_us = scheduler.time.us, []
+
+    class Ledger:
+        async def settle(self, _: str, rows: list[Settlement], signals: list[Signal]) -> Settled:
+            assert not signals
+            came_us.append(scheduler.time.us)
+            return Settled(frozenset(row.id for row in rows), 0, 0)
+
+    store: Any = Ledger()
+    postman = Postman(store, scheduler, Incarnation("everybody", mortal=False), Chance(1, "postman"), receipts=False)
+    postman.expect(receiver, Taken(bytes(16), 0, 1, "texts-1", denied))
+    assert postman.corrections == int(denied)
+    while scheduler.step():
+        pass
+    assert postman.corrections == 0
+    return [(us - start_us) // SECOND_US for us in came_us]
+
+
+def test_what_was_denied_is_always_reported() -> None:
+    """Where nobody sends echoes or receipts, a lie is corrected all the same, and nothing else is reported."""
+    receiver, _ = _receiver(Time())
+    assert len(_reported(receiver, denied=True)) == 1
+    assert _reported(receiver, denied=False) == []
+
+
+def test_an_echo_of_what_was_denied_comes_in_its_time() -> None:
+    """A receiver that echoes keys within a minute does so for a lie as well."""
+    receiver, _ = _receiver(Time(), echoes_key=True, echo_within=timedelta(minutes=1))
+    assert [seconds < 60 for seconds in _reported(receiver, denied=True)] == [True]
 
 
 def test_a_broken_receiver_may_have_accepted() -> None:

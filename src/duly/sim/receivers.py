@@ -113,7 +113,7 @@ class Receiver:
         before = self._repeated(asked)
         if before is None:
             denied = self.lies and self.faults.strikes(Kind.LIE)
-            taken = self._accept(asked, denied)
+            taken = self._accept(asked, denied=denied)
         elif before.asked.body_hash != asked.body_hash:
             return Visit(Answer(409, body=b"same key, other body"))
         else:
@@ -132,7 +132,7 @@ class Receiver:
         oldest = self.time.us - self.promise.keyed_for.total_seconds() * SECOND_US
         return next((one for one in reversed(self.of(asked.key)) if one.at_us >= oldest), None)
 
-    def _accept(self, asked: Asked, denied: bool) -> Accepted:
+    def _accept(self, asked: Asked, *, denied: bool) -> Accepted:
         settling = self.promise.settling.total_seconds() if self.promise.settling else 0.0
         seen_us = self.time.after(settling * self.chance.roll())
         taken = Accepted(self.time.us, seen_us, asked, f"{self.name}-{len(self.accepted) + 1}", denied)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,8 +74,11 @@ def _name(item: tuple[Step, int]) -> str:
     return shown(item[0])
 
 
-def simulate(seeds: range, played: Callable[[Ended], None] | None = None, *, shrinks: bool = True) -> Report:
-    """Play seeds in order, up to the first that fails. `played` hears of each world."""
+def simulate(seeds: Iterable[int], played: Callable[[Ended], None] | None = None, *, shrinks: bool = True) -> Report:
+    """Play seeds in order, up to the first that fails. `played` hears of each world.
+
+    Shrinking plays some hundred worlds more; without it `smallest` is the world that failed.
+    """
     report = Report()
     with ground() as place:
         for seed in seeds:

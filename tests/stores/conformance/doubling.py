@@ -138,3 +138,17 @@ async def one_double_costs_no_other_its_outcome(scene: Scene) -> None:
     settled = await settle(scene, bad, await accepted(scene, other, 1, "x"))
     assert settled == Settled(frozenset({first.id, other.id}), 0, 0, 1)
     assert [evidence["request_ids"] for evidence in await noted(scene, first.id)] == [["a", "b-"]]
+
+
+@case
+async def two_names_after_an_operator_said_sent_are_compared(scene: Scene) -> None:
+    """The first name that comes is the delivery's own; the second is another one."""
+    first, second = await sent_twice(scene)
+    await scene.settle(second, Outcome.UNKNOWN, 2)
+    row = await scene.looked_at()
+    assert await scene.decide(row, State.UNCERTAIN, State.HELD, reason="no_way_to_ask")
+    assert await scene.decide(row, State.HELD, State.SENT, reason="called them")
+    assert (await settle(scene, await accepted(scene, first, 1, "a"))).doubled == 0
+    assert (await scene.show(first.id))["request_id"] == "a"
+    assert (await settle(scene, await accepted(scene, second, 2, "b"))).doubled == 1
+    assert await noted(scene, first.id) == [{"request_ids": ["a", "b"], "attempt": 2}]

@@ -26,15 +26,18 @@ def register(app: typer.Typer) -> None:
         seeds: Annotated[int, typer.Option(min=1, help="How many worlds to play.")] = 200,
         first: Annotated[int, typer.Option(min=0, help="The first seed.")] = 1,
         trace: Annotated[bool, typer.Option("--trace", help="Print all that happens, call by call.")] = False,
+        shrink: Annotated[
+            bool, typer.Option("--shrink/--no-shrink", help="Look for the smallest world that fails as the seed does.")
+        ] = True,
     ) -> None:
         """Play seeded worlds full of faults against the real ledger. Exit 1 with the first seed that fails."""
         traced: list[str] | None = [] if trace else None
         started = time.monotonic()
-        report = _play(surface, range(first, first + seeds), traced)
+        report = _play(surface, range(first, first + seeds), traced, shrinks=shrink)
         answer(surface, report, time.monotonic() - started, traced)
 
 
-def _play(surface: Surface, seeds: range, traced: list[str] | None) -> Report:
+def _play(surface: Surface, seeds: range, traced: list[str] | None, *, shrinks: bool) -> Report:
     from duly.sim.report import simulate
 
     with surface.progress("worlds", len(seeds)) as advance:
@@ -44,7 +47,7 @@ def _play(surface: Surface, seeds: range, traced: list[str] | None) -> Report:
             if traced is not None:
                 traced.extend(ended.history.trace())
 
-        return simulate(seeds, played)
+        return simulate(seeds, played, shrinks=shrinks)
 
 
 def answer(surface: Surface, report: Report, seconds: float, traced: list[str] | None) -> None:

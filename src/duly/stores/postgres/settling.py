@@ -81,7 +81,9 @@ async def _note_doubled(tx: Transaction, rows: Sequence[Settlement]) -> int:
     ids = uuids([row.id for row in rows])
     await tx.send("lock_sent", ids)
     request_ids = texts(row.result.request_id for row in rows)
-    return len(await tx.rows("note_doubled", ids, ints(row.number for row in rows), request_ids))
+    doubled = await tx.rows("note_doubled", ids, ints(row.number for row in rows), request_ids)
+    await tx.send("name_sent", ids, request_ids)
+    return len(doubled)
 
 
 async def _standing(tx: Transaction, rows: Sequence[Settlement]) -> set[bytes]:

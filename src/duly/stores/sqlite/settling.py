@@ -177,9 +177,15 @@ def _is_its_own(new: Settlement, row: Row) -> bool:
 
 
 def _compare(db: Database, new: Settlement, row: Ending, entries: Entries, tally: Tally) -> None:
-    """Accepted under another name: two messages, where a name is a message's. Noted once for each such name."""
+    """Accepted under another name: two messages, where a name is a message's. Noted once for each such name.
+
+    Where it is sent under no name (an operator said so), the first one that comes is its name.
+    """
     second = new.result.request_id
-    if not new.named or second is None or row.request_id in (None, second):
+    if not new.named or second is None or row.request_id == second:
+        return
+    if row.request_id is None:
+        db.change("delivery_name", id=row.id, request_id=second)
         return
     if db.value("double_acceptance_seen", reminder=row.reminder, id=row.id, request_id=second):
         return

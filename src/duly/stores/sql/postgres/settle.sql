@@ -123,6 +123,12 @@ where not exists (
     and e.evidence -> 'request_ids' ->> 1 = u.request_id)
 returning id;
 
+-- name: name_sent
+-- Sent under no name (an operator said so): the first one that comes is its name. $1 ids, $2 request ids.
+update delivery d set request_id = u.request_id
+from unnest($1::uuid[], $2::text[]) u (id, request_id)
+where d.id = any (array(select unnest($1::uuid[]))) and d.id = u.id and d.status = 'sent' and d.request_id is null;
+
 -- name: recount
 -- Acceptance of an attempt that later ones had overtaken: the head counts them all. $1 ids.
 update delivery d set attempts = (select coalesce(max(a.number), 0) from attempt a where a.delivery_id = d.id)

@@ -83,6 +83,9 @@ where d.status is not null;
 insert into event (at, account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason, evidence)
 values (db_now(), ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+-- name: delivery_name
+update delivery set request_id = :request_id where id = :id and request_id is null;
+
 -- name: double_acceptance_seen
 select exists (
   select 1 from event where reminder_id = :reminder and delivery_id = :id and kind = 'double_acceptance'
