@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import duly.core
-from duly.core.explain import REASONS, explain_delivery, explain_reason, explain_reminder, next_action
+from duly.core.explain import BLOCKED_HERE, REASONS, explain_delivery, explain_reason, explain_reminder, next_action
 from duly.core.states import OPEN, State
+from duly.ports import Answer, Sent
+from duly.providers.standard_webhooks import parse_secret
+from duly.providers.webhook import WebhookProvider
+
+FORGOTTEN = (
+    "No attempt is on record; the ledger was restored from a backup, and an attempt that it does not remember may"
+    " have been made."
+)
 
 
-def attempt(outcome: str | None, failure: str | None = None, http_status: int | None = None) -> dict[str, Any]:
-    return {"outcome": outcome, "class": failure, "http_status": http_status}
+def attempt(
+    outcome: str | None, failure: str | None = None, http_status: int | None = None, detail: str | None = None
+) -> dict[str, Any]:
+    return {"outcome": outcome, "class": failure, "http_status": http_status, "detail": detail, "covered": False}
 
 
 def delivery(**changes: Any) -> dict[str, Any]:
@@ -29,6 +40,7 @@ def delivery(**changes: Any) -> dict[str, Any]:
         "reason": "accepted",
         "next_action": "nothing",
         "next_at": None,
+        "restored": None,
         "attempts": [attempt("accepted", None, 200)],
         "events": [],
     }
@@ -113,10 +125,42 @@ def test_doubt_that_look_ups_covered_is_over() -> None:
 
 
 def test_a_restored_delivery_is_in_doubt_without_an_attempt() -> None:
-    """After a restore the doubt is about an attempt that no row tells of."""
-    text = explain_delivery(delivery(status="uncertain", reason="restored", attempts=[]))
+    """After a restore the doubt is about an attempt that no row tells of, whatever the reason is by now."""
+    text = explain_delivery(delivery(status="uncertain", reason="restored", attempts=[], restored=True))
     assert "because the ledger was restored from a backup" in text
-    assert "until that is known, only the same bytes under the same key may leave" in text
+    assert FORGOTTEN in text
+    assert "only what is rendered anew from the same data under the same key may leave" in text
+    held = explain_delivery(delivery(status="held", reason="no_way_to_ask", attempts=[], restored=True))
+    assert FORGOTTEN in held
+    assert "An attempt may have been accepted, so it was not sent again." in held
+
+
+@pytest.mark.parametrize("status", ["sent", "unconfirmed"])
+def test_a_restored_delivery_that_is_final_says_so(status: str) -> None:
+    """Of a final one the events tell that its ledger was restored: what is on record may not be all there was."""
+    events = [{"at": "2026-12-01T13:00:00Z", "kind": "restored"}]
+    assert FORGOTTEN in explain_delivery(delivery(status=status, attempts=[], events=events))
+    assert "One attempt is on record: accepted." in explain_delivery(delivery(status=status, events=events))
+    two = delivery(status=status, events=events, attempts=[attempt("refused"), attempt("accepted")])
+    assert "2 attempts are on record: refused, then accepted." in explain_delivery(two)
+    assert "No attempt was made." in explain_delivery(delivery(status=status, attempts=[]))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "words"), [("", "machine."), ("_in_doubt", "machine, while an earlier attempt may have been accepted.")]
+)
+def test_what_our_own_guard_blocked_is_not_the_receivers_doing(suffix: str, words: str) -> None:
+    """An address inside a private network is refused here: the receiver was never asked."""
+    provider = WebhookProvider("hooks", [parse_secret("whsec_" + "QUJD" * 11, "secret")])
+    result = provider.classify(Answer(error="refused_address", sent=Sent.NOTHING), datetime(2026, 12, 1, tzinfo=UTC))
+    blocked = attempt(str(result.outcome), result.failure, result.http_status, result.detail)
+    shown = delivery(status="rejected", reason=f"rejected_invalid_destination{suffix}", attempts=[blocked])
+    text = explain_delivery(shown)
+    assert f"because {BLOCKED_HERE}".removesuffix("machine") + words in text
+    assert "One attempt was made: blocked here (private network)." in text
+    assert "receiver" not in text
+    gone = {**shown, "attempts": [attempt("rejected", "invalid_destination", 410)]}
+    assert "because the receiver refused it for good: the address does not take messages" in explain_delivery(gone)
 
 
 def test_a_reminder() -> None:

@@ -348,7 +348,11 @@ def test_the_plan_tells_what_each_receiver_lets_us_find_out(story: Story) -> Non
     assert "repeated under the same key" in then["hooks", None]
     assert "asked for our key" in then["hooks", "lookable"]
     for receiver in [("hooks", "bare"), ("mail", None)]:
-        assert then[receiver] == "else held, resent or closed by the account's policy"
+        assert then[receiver] == "else held, until an operator decides"
+    counts = {(one["endpoint"], one["outcome"]): one["count"] for one in story.plan["outcomes"]}
+    assert sum(counts.values()) == sum(covered.values())
+    assert counts["bare", "held by policy"] == covered["held"]
+    assert counts[None, "repeated under the same key"] >= len(SENT_SINCE)
 
 
 def test_who_can_be_looked_up_is_asked_at_once(story: Story) -> None:

@@ -9,6 +9,8 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from functools import cache
+from statistics import median
 from typing import Final
 
 import pytest
@@ -16,12 +18,14 @@ import pytest
 from duly.core.states import TRANSITIONS
 from duly.sim.faults import Kind
 from duly.sim.plan import Plan, draw
-from duly.sim.report import simulate
+from duly.sim.report import Report, simulate
 from duly.sim.run import Ended, ground
-from duly.sim.transitions import NOT_MADE
+from duly.sim.transitions import NOT_MADE, missing, shown
 
 DAY: Final = timedelta(days=1)
-SEEDS: Final = range(1, 201)
+#: Seeds in which moves are made that most worlds do not make: see test_the_seeds_exercise_everything.
+RARE: Final = (3414, 3465, 3537, 3622, 4592, 4982, 5019, 6539, 6827, 6863)
+SEEDS: Final = (*range(1, 201 - len(RARE)), *RARE)
 PARTS: Final = 8
 #: Seeds that failed once, with what was wrong then.
 FAILED_ONCE: Final = {
@@ -30,6 +34,7 @@ FAILED_ONCE: Final = {
     31: "a look-up by one attempt's name covered another attempt",
     2105: "evidence about a delivery that was not there yet was swallowed",
     5070: "a reschedule moved a delivery out of the restore guard",
+    202136: "two names that came after an operator's word were not compared",
 }
 TRACED: Final = """
 import hashlib
@@ -40,11 +45,39 @@ with ground() as place:
 """
 
 
+@cache
+def _played(part: int) -> Report:
+    """A part of the seeds, played once for all tests."""
+    return simulate(SEEDS[part::PARTS])
+
+
+def _all_played() -> list[Report]:
+    return [_played(part) for part in range(PARTS)]
+
+
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_promise_holds(part: int) -> None:
     """No seed violates anything."""
-    report = simulate(SEEDS[part::PARTS])
-    assert report.told() == []
+    assert _played(part).told() == []
+
+
+def test_the_seeds_exercise_everything() -> None:
+    """Together, 200 seeds show every kind of fault, and make every move of the table that a simulation can make.
+
+    If one is missing because worlds have changed, `duly simulate --json` over other seeds finds one that makes it.
+    """
+    reports = _all_played()
+    assert sum(report.seeds for report in reports) == 200
+    assert [shown(step) for step in missing(step for report in reports for step in report.transitions)] == []
+    assert [kind for kind in Kind if not any(report.faults[kind] for report in reports)] == []
+
+
+def test_a_world_is_as_busy_as_it_should_be() -> None:
+    """A median world makes 300 calls or more, and a world takes more steps than it makes calls."""
+    reports = _all_played()
+    calls = [number for report in reports for number in report.calls]
+    assert median(calls) >= 300
+    assert sum(report.steps for report in reports) > sum(calls)
 
 
 @pytest.mark.parametrize("seed", FAILED_ONCE)
@@ -77,15 +110,6 @@ def test_the_order_of_hashes_does_not_matter() -> None:
         [sys.executable, "-c", TRACED], capture_output=True, text=True, timeout=60, check=True, env=environ
     )
     assert other.stdout.strip() == ours
-
-
-def test_a_world_is_as_busy_as_it_should_be() -> None:
-    """A median world makes 300 calls or more, and 40 of them show every kind of fault and most moves."""
-    report = simulate(range(1, 41))
-    assert sorted(report.calls)[len(report.calls) // 2] >= 300
-    assert report.steps > sum(report.calls)
-    assert [kind for kind in Kind if not report.faults[kind]] == []
-    assert len(report.transitions) >= 30
 
 
 # --- receivers that break their promise ----------------------------------------------------------

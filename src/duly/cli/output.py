@@ -96,15 +96,20 @@ def columns(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def fields(shown: Mapping[str, Any]) -> str:
-    """Plain fields first, then each list of the document as a table."""
-    plain_ones = [(name, value) for name, value in shown.items() if not isinstance(value, list | dict)]
+    """Plain fields first, then each list of the document as a table; what says nothing is left out."""
+    plain_ones = [(name, value) for name, value in shown.items() if _says(value) and not isinstance(value, list | dict)]
     width = max(len(name) for name, _ in plain_ones)
     parts = ["\n".join(f"{name.ljust(width)}  {plain(value)}".rstrip() for name, value in plain_ones)]
     for name, rows in shown.items():
         if isinstance(rows, list) and rows:
-            titles = [title for title in rows[0] if any(row[title] is not None for row in rows)]
+            titles = [title for title in rows[0] if any(_says(row[title]) for row in rows)]
             parts.append(f"{name}\n{columns(titles, [[row[title] for title in titles] for row in rows])}")
     return "\n\n".join(parts)
+
+
+def _says(value: object) -> bool:
+    """Nothing on record, and a flag that is not set, say nothing to a reader."""
+    return value is not None and value is not False
 
 
 def age(seconds: float | None) -> str:

@@ -82,6 +82,19 @@ _OUTCOMES: Final[Mapping[str, str]] = {
     "unknown": "nobody knows whether it was accepted",
 }
 
+#: What blocked a URL inside a private network. The provider's detail of such an attempt names the switch.
+PRIVATE_NETWORK_SWITCH: Final = "allow_private_networks"
+BLOCKED_HERE: Final = (
+    f"it was blocked here: its address is inside a private network and `{PRIVATE_NETWORK_SWITCH}` is off;"
+    " nothing left this machine"
+)
+#: Reason code -> what is to be added about doubt.
+_REFUSED_ADDRESS: Final[Mapping[str, str]] = {
+    "rejected_invalid_destination": "",
+    "rejected_invalid_destination_in_doubt": ", while an earlier attempt may have been accepted",
+}
+FORGOTTEN: Final = f"; {REASONS['restored']}."
+
 _NEXT: Final[Mapping[str, str]] = {
     "ready": "a worker will claim it",
     "leased": "a worker holds it and is about to send it",
@@ -118,7 +131,7 @@ def explain_delivery(shown: Mapping[str, Any]) -> str:
     sentences = [
         f"Delivery {shown['id']} of reminder {shown['reminder']} ({shown['channel']}) was due at {shown['due_at']}.",
         _standing(shown),
-        *_attempts(shown["attempts"]),
+        *_attempts(shown["attempts"], restored=_was_restored(shown)),
         *_doubt(shown),
         *_alarm(shown),
         _outlook(shown),
@@ -140,20 +153,38 @@ def _standing(shown: Mapping[str, Any]) -> str:
     status, reason = shown["status"], shown["reason"]
     if not reason:
         return f"It is {status}."
+    if reason in _REFUSED_ADDRESS and any(map(_blocked_here, shown["attempts"][-1:])):
+        return f"It is {status}, because {BLOCKED_HERE}{_REFUSED_ADDRESS[reason]}."
     return f"It is {status}, because {explain_reason(reason)}."
 
 
-def _attempts(attempts: Sequence[Mapping[str, Any]]) -> list[str]:
+def _attempts(attempts: Sequence[Mapping[str, Any]], *, restored: bool) -> list[str]:
+    made = "on record" if restored else "made"
     if not attempts:
-        return ["No attempt was made."]
-    count = "One attempt was" if len(attempts) == 1 else f"{len(attempts)} attempts were"
+        return [f"No attempt {'is' if restored else 'was'} {made}{FORGOTTEN if restored else '.'}"]
+    one, many = ("is", "are") if restored else ("was", "were")
+    count = f"One attempt {one}" if len(attempts) == 1 else f"{len(attempts)} attempts {many}"
     shown = [_attempt(attempt) for attempt in attempts[-ATTEMPTS_TOLD_MAX:]]
     if len(attempts) > ATTEMPTS_TOLD_MAX:
         shown.insert(0, "...")
-    return [f"{count} made: {', then '.join(shown)}."]
+    return [f"{count} {made}: {', then '.join(shown)}."]
+
+
+def _was_restored(shown: Mapping[str, Any]) -> bool:
+    """Whether its ledger may have forgotten an attempt: the open row says so, later its events."""
+    return bool(shown["restored"]) or any(event["kind"] == "restored" for event in shown["events"])
+
+
+def _blocked_here(attempt: Mapping[str, Any]) -> bool:
+    """Whether our own guard against private networks refused the address; the receiver was never asked."""
+    return attempt["class"] == "invalid_destination" and PRIVATE_NETWORK_SWITCH in (attempt["detail"] or "")
 
 
 def _attempt(attempt: Mapping[str, Any]) -> str:
+    if _blocked_here(attempt):
+        return "blocked here (private network)"
+    if attempt["covered"]:
+        return "unknown (looked up in vain)"
     outcome = (attempt["outcome"] or "no answer yet").replace("_", " ")
     why = attempt["class"] or (attempt["http_status"] and str(attempt["http_status"]))
     return f"{outcome} ({why.replace('_', ' ')})" if why and outcome != "accepted" else outcome
@@ -166,13 +197,15 @@ def _doubt(shown: Mapping[str, Any]) -> list[str]:
         return ["The doubt about the earlier attempt was settled by the acceptance on record."]
     if shown["status"] in ("held", "unconfirmed"):
         return ["An attempt may have been accepted, so it was not sent again."]
-    return ["An attempt may have been accepted: until that is known, only the same bytes under the same key may leave."]
+    may_leave = "the same bytes" if shown["attempts"] else "what is rendered anew from the same data"
+    return [f"An attempt may have been accepted: until that is known, only {may_leave} under the same key may leave."]
 
 
 def _unknown(shown: Mapping[str, Any]) -> bool:
     """Whether an attempt may have been accepted; after a restore, one that no row tells of."""
     unknown = any(attempt["outcome"] == "unknown" and not attempt.get("covered") for attempt in shown["attempts"])
-    return unknown or shown["reason"] == "restored"
+    forgotten = _was_restored(shown) if shown["status"] in ("sent", "unconfirmed") else shown["restored"]
+    return unknown or bool(forgotten)
 
 
 def _alarm(shown: Mapping[str, Any]) -> list[str]:

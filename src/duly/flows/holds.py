@@ -21,7 +21,7 @@ from duly.core.states import State
 from duly.errors import InputError
 from duly.ports import Store
 
-__all__ = ["Verdict", "decide_hold"]
+__all__ = ["Verdict", "decide_hold", "hopeless"]
 
 
 class Verdict(StrEnum):
@@ -38,8 +38,9 @@ TARGETS: Final = {Verdict.SENT: State.SENT, Verdict.RESEND: State.READY, Verdict
 async def decide_hold(store: Store, delivery: bytes, verdict: Verdict, why: str, actor: str) -> State:
     """Decide; returns where the delivery stands now. Raises NotFound if it is not held, InputError if it cannot be."""
     now, row = await store.held(delivery)
-    if verdict is Verdict.RESEND:
-        _refuse_hopeless(row, now)
+    why_not = hopeless(row, now) if verdict is Verdict.RESEND else None
+    if why_not is not None:
+        raise InputError(f"delivery {keys.show(row.id)}: it cannot be sent again, {why_not}; decide sent or close")
     decision = _decision(row, verdict, why)
     if row.id not in await store.decide(actor, [decision]):
         raise InputError(
@@ -48,17 +49,15 @@ async def decide_hold(store: Store, delivery: bytes, verdict: Verdict, why: str,
     return decision.state
 
 
-def _refuse_hopeless(row: Doubtful, now: datetime) -> None:
-    """A resend that admission would refuse helps nobody."""
-    hopeless = None
+def hopeless(row: Doubtful, now: datetime) -> str | None:
+    """Why a resend would be refused by admission, and helps nobody; None if it may leave."""
     if row.refused is not None:
-        hopeless = row.refused.replace("_", " ")
-    elif now >= row.deadline_at:
-        hopeless = "its deadline has passed"
-    elif row.frozen is None and row.attempts:
-        hopeless = "the bytes that were sent are no longer kept"
-    if hopeless is not None:
-        raise InputError(f"delivery {keys.show(row.id)}: it cannot be sent again, {hopeless}; decide sent or close")
+        return row.refused.replace("_", " ")
+    if now >= row.deadline_at:
+        return "its deadline has passed"
+    if row.frozen is None and row.attempts:
+        return "the bytes that were sent are no longer kept"
+    return None
 
 
 def _decision(row: Doubtful, verdict: Verdict, why: str) -> Decision:

@@ -25,15 +25,23 @@ class Views(Protocol):
         ...
 
     async def status(self) -> dict[str, Any]:
-        """`states` (each `count, oldest_age_seconds`), `lanes`, `budgets`, `reminders` (`count, next_due_at`)."""
+        """`states` (each `count, oldest_age_seconds`), `lanes`, `budgets`, `reminders` (`count, next_due_at`), `guard`
+        (the open one or null).
+        """
         ...
 
     async def find(self, identity: str, account: str | None) -> tuple[str, bytes]:
         """("reminder" | "delivery", id) for a shown id, or a caller's key with its account. Raises NotFound."""
         ...
 
+    async def has_account(self, name: str) -> bool:
+        """Whether any reminder was ever taken for an account of that name."""
+        ...
+
     async def show_delivery(self, identity: bytes) -> dict[str, Any]:
-        """A delivery with its timeline, in the words of the surface."""
+        """A delivery with its timeline, in the words of the surface. `recipient` is the caller's own id of him;
+        `restored` whether an open one is in doubt of a restore (null for a final one, of which its events tell).
+        """
         ...
 
     async def show_reminder(self, identity: bytes) -> dict[str, Any]:
@@ -49,6 +57,13 @@ class Views(Protocol):
     async def guard(self) -> dict[str, Any]:
         """The restore guards: `open` (the open one or null), `guards` (all, newest first) and `covered`: for the
         open rows in doubt of a restore, each provider's and state's `count` and `oldest_due_at`.
+        """
+        ...
+
+    async def forgotten(self, endpoints: Sequence[bytes]) -> list[dict[str, Any]]:
+        """Open rows in doubt of a restore, in groups whose doubt began in the same minute: `provider, endpoint`
+        (null for others than these)`, account, state, granted, closed, deadline_passed, age_seconds` (of the oldest
+        doubt)`, count`.
         """
         ...
 

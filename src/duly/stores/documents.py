@@ -20,6 +20,7 @@ __all__ = [
     "DELIVERY",
     "EVENT",
     "FLAGS",
+    "FORGOTTEN",
     "GUARD",
     "HOLD",
     "LINE",
@@ -36,6 +37,7 @@ LINE: Final = ("id", "account", "reminder", "occurrence", "channel", "status", "
 DELIVERY: Final = (
     *("id", "account", "reminder", "occurrence", "channel", "provider", "template", "template_version", "status"),
     *("reason", "next_at", "due_at", "deadline_at", "lane", "payload_hash", "request_id", "lease_expires_at"),
+    *("recipient", "restored"),
 )
 ATTEMPT: Final = (
     *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),
@@ -48,12 +50,15 @@ HOLD: Final = (
 )
 GUARD: Final = ("number", "since", "opened_at", "opened_by", "why", "closed_at", "closed_by", "closing_why")
 COVERED: Final = ("provider", "state", "count", "oldest_due_at")
+FORGOTTEN: Final = (
+    *("provider", "endpoint", "account", "state", "granted", "closed", "deadline_passed", "age_seconds", "count"),
+)
 WAITING: Final = ("count", "next_due_at")
 REMINDER: Final = ("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at")
 BUDGET: Final = ("provider", "endpoint", "tokens", "rate_per_second", "blocked_until", "reason", "circuit", "failures")
 
 #: Words for yes or no.
-FLAGS: Final = frozenset({"alarmed", "circuit", "covered"})
+FLAGS: Final = frozenset({"alarmed", "circuit", "closed", "covered", "deadline_passed", "granted", "restored"})
 
 #: Only these wait for a moment: a ready row is claimed at once, a held one waits for a person, and a lease's end has
 #: its own word.

@@ -14,7 +14,7 @@ from duly.core.model import Channel, Lane, Outcome, Signal, SignalKind
 from duly.core.states import State
 from duly.errors import NotFound
 from duly.ports import Filters
-from duly.testing.builders import PROVIDERS
+from duly.testing.builders import NAMESPACE, PROVIDERS
 from tests.stores.conformance import case
 from tests.stores.conformance.scene import HOOKS, Scene, delivery_id
 
@@ -22,11 +22,14 @@ LINE = ["id", "account", "reminder", "occurrence", "channel", "status", "reason"
 DELIVERY = [
     *("id", "account", "reminder", "occurrence", "channel", "provider", "template", "template_version", "status"),
     *("reason", "next_action", "next_at", "due_at", "deadline_at", "lane", "idempotency_key", "payload_hash"),
-    *("request_id", "lease_expires_at", "attempts", "receipts", "events"),
+    *("request_id", "lease_expires_at", "recipient", "restored", "attempts", "receipts", "events"),
 ]
 ATTEMPT = [
     *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),
     *("retry_after", "response_excerpt", "worker", "detail", "covered"),
+]
+FORGOTTEN = [
+    *("provider", "endpoint", "account", "state", "granted", "closed", "deadline_passed", "age_seconds", "count"),
 ]
 EVENT = ["at", "kind", "from", "to", "actor", "reason", "evidence"]
 REMINDER = [
@@ -136,7 +139,19 @@ async def the_status_of_nothing_is_empty(scene: Scene) -> None:
         "lanes": {},
         "budgets": [],
         "reminders": {"count": 0, "next_due_at": None},
+        "guard": None,
     }
+
+
+@case
+async def the_status_tells_an_open_guard(scene: Scene) -> None:
+    """Nothing is sent while a restore guard is open, so the status says that it is, and no longer."""
+    await scene.store.heartbeat("w1")
+    opened = await scene.store.open_guard("ana", "restored")
+    guard = plain(await scene.views.status())["guard"]
+    assert (guard["number"], guard["opened_by"], guard["why"]) == (opened.number, "ana", "restored")
+    await scene.store.close_guard("ana", "done")
+    assert (await scene.views.status())["guard"] is None
 
 
 @case
@@ -195,6 +210,15 @@ async def hostile_names_are_not_found(scene: Scene) -> None:
                 await scene.views.find(identity, account)
 
 
+@case
+async def an_account_is_known_by_its_reminders(scene: Scene) -> None:
+    """An account that has a reminder is known, whatever became of it; a mistyped one is not."""
+    await scene.schedule("r", account="acme")
+    assert [await scene.views.has_account(name) for name in ("acme", "acm", "", "' or 1=1 --")] == [
+        True, False, False, False,
+    ]  # fmt: skip
+
+
 # --- show ----------------------------------------------------------------------------------------
 
 
@@ -210,6 +234,41 @@ async def a_delivery_is_shown_with_its_words(scene: Scene) -> None:
     assert (shown["provider"], shown["template"], shown["lane"], shown["receipts"]) == (HOOKS, "note", "normal", [])
     assert (shown["status"], shown["reason"]) == ("held", "no_way_to_ask")
     assert shown["next_action"] == "an operator must decide"
+
+
+@case
+async def a_restored_delivery_says_so(scene: Scene) -> None:
+    """While it is open, its field says whether a restore put it in doubt; once it is final, its events do."""
+    await scene.ready("r")
+    before = await scene.show(delivery_id("r"))
+    assert (before["restored"], before["recipient"]) == (False, "ana")
+    await scene.store.heartbeat("w1")
+    await scene.store.open_guard("ana", "restored")
+    assert (await scene.show(delivery_id("r")))["restored"] is True
+    assert await scene.decide(await scene.looked_at(), State.UNCERTAIN, State.UNCONFIRMED, reason="no_way_to_ask")
+    shown = await scene.show(delivery_id("r"))
+    assert (shown["restored"], shown["status"]) == (None, "unconfirmed")
+    assert "restored" in [event["kind"] for event in shown["events"]]
+
+
+@case
+async def what_a_restore_put_in_doubt_comes_in_groups(scene: Scene) -> None:
+    """Rows of one way are one group, with their count and the age of the oldest doubt; asked endpoints are named."""
+    await scene.held("h", account="other")
+    await scene.ready("a", "b")
+    assert await scene.views.forgotten([]) == []
+    await scene.store.heartbeat("w1")
+    await scene.store.open_guard("ana", "restored")
+    endpoint = keys.endpoint_id(NAMESPACE, "https://app.example.com/hooks")
+    groups = plain(await scene.views.forgotten([keys.NO_ENDPOINT]))
+    assert all(list(group) == FORGOTTEN for group in groups)
+    found = {(group["account"], group["state"]): group for group in groups}
+    assert {place: group["count"] for place, group in found.items()} == {("acme", "uncertain"): 2, ("other", "held"): 1}
+    one = found["acme", "uncertain"]
+    assert (one["provider"], one["endpoint"]) == (HOOKS, None)
+    assert (one["granted"], one["closed"], one["deadline_passed"]) == (False, False, False)
+    assert 0 <= one["age_seconds"] < 600
+    assert {group["endpoint"] for group in await scene.views.forgotten([endpoint])} == {keys.show(endpoint)}
 
 
 @case

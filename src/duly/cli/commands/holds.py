@@ -12,11 +12,13 @@ import typer
 
 from duly.cli import output
 from duly.cli.surface import AccountOption, Identity, LimitOption, Surface, command, operator, stated
+from duly.cli.words import require_account
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from duly.core.limits import Limits
     from duly.core.model import Doubtful, HoldPolicy
     from duly.ports import Views
     from duly.runtime.config import Config
@@ -25,6 +27,9 @@ __all__ = ["register"]
 
 COLUMNS = ("id", "account", "reminder", "occurrence", "channel", "provider", "reason", "attempts", "held_since")
 VERDICTS = ("sent", "resend", "close")
+
+UNKEPT = "no attempt is on record, so no bytes are kept"
+TWICE = "though that may be the second time"
 
 Verdict = Annotated[
     str,
@@ -54,7 +59,7 @@ def list_(surface: Surface, account: AccountOption = None, limit: LimitOption = 
 def show(surface: Surface, identity: Identity, account: AccountOption = None) -> None:
     """Show one held delivery: its timeline, and what is known about it."""
     shown = asyncio.run(_shown(surface.config(), identity, account))
-    surface.result(shown, f"{output.fields(shown['hold'])}\n\n{output.fields(shown)}")
+    surface.result(shown, f"{_hold_text(shown['hold'])}\n\n{output.fields(shown)}")
 
 
 def decide(surface: Surface, identity: Identity, verdict: Verdict, why: Why, account: AccountOption = None) -> None:
@@ -72,6 +77,7 @@ async def _held(config: Config, account: str | None, limit: int) -> list[dict[st
     from duly.runtime.bootstrap import open_views
 
     async with open_views(config) as views:
+        await require_account(views, config, account)
         return await views.holds(account, limit)
 
 
@@ -82,8 +88,22 @@ async def _shown(config: Config, identity: str, account: str | None) -> dict[str
         views = store.views()
         delivery = await _meant(views, identity, account)
         now, row = await store.held(delivery)
-        hold = _hold(row, now, ConfiguredPolicies(config).hold(row.account))
-        return {"hold": hold, **await views.show_delivery(delivery)}
+        shown = await views.show_delivery(delivery)
+        guarded = (await views.guard())["open"] is not None
+    policy = ConfiguredPolicies(config).hold(row.account)
+    hold = {
+        **_known(row, now, shown),
+        **_follows(row, now, policy, _limits(config, row.provider)),
+        "resend": _resend(row, now, guarded=guarded),
+    }
+    return {"hold": hold, **shown}
+
+
+def _limits(config: Config, provider: str) -> Limits:
+    from duly.core.limits import Limits
+
+    chosen = config.providers.get(provider)
+    return Limits(attempts_max=chosen.max_attempts) if chosen else Limits()
 
 
 async def _decided(config: Config, identity: str, account: str | None, verdict: str, why: str) -> dict[str, Any]:
@@ -119,21 +139,74 @@ def _only(held: Sequence[str], reminder: str) -> str:
     return held[0]
 
 
-def _hold(row: Doubtful, now: datetime, policy: HoldPolicy) -> dict[str, Any]:
-    """What is known, and what follows if nobody decides."""
+# --- what an operator needs to know --------------------------------------------------------------
+
+
+def _known(row: Doubtful, now: datetime, shown: Mapping[str, Any]) -> dict[str, Any]:
+    """Who was to be told what, and why nobody knows whether he was. Never an address."""
+    from duly.core.explain import explain_delivery
+
     return {
+        "recipient": shown["recipient"],
+        "template": shown["template"],
+        "explanation": explain_delivery(shown),
         "held_since": row.since,
         "age_seconds": round((now - row.since).total_seconds(), 3),
-        "alarmed": row.alarmed,
-        "ends_at": row.since + policy.ends_after,
-        "then": str(policy.then),
         "unknown_attempts": row.unknown,
+        "restored": row.restored,
         "bytes_kept": row.frozen is not None,
         "refused": row.refused,
     }
 
 
+def _follows(row: Doubtful, now: datetime, policy: HoldPolicy, limits: Limits) -> dict[str, Any]:
+    """What follows if nobody decides, by the account's policy as it is configured now."""
+    ends_at = row.since + policy.ends_after
+    return {
+        "alarmed": row.alarmed,
+        "alarm_at": row.since + min(policy.alarm_after, policy.ends_after),
+        "ends_at": ends_at,
+        "then": str(policy.then),
+        "at_its_end": _at_its_end(row, max(now, ends_at), policy, limits),
+    }
+
+
+def _at_its_end(row: Doubtful, ends_at: datetime, policy: HoldPolicy, limits: Limits) -> str:
+    from duly.core.explain import explain_reason
+    from duly.core.ladder import forbids_sending
+    from duly.core.model import OnDoubt
+
+    if policy.then is not OnDoubt.RESEND:
+        return "it is closed: unconfirmed, and not sent again"
+    why_not = forbids_sending(row, ends_at, limits)
+    if why_not is None:
+        return "it is sent again, though that may be the second time"
+    return f"it is closed: unconfirmed, and not sent again, because {explain_reason(why_not)}"
+
+
+def _resend(row: Doubtful, now: datetime, *, guarded: bool) -> str:
+    """What the decision `resend` would do now."""
+    from duly.flows.holds import hopeless
+
+    why_not = hopeless(row, now)
+    if why_not is not None:
+        return f"is refused: {why_not}"
+    after = " after `duly restore close`" if guarded else ""
+    if row.frozen is None:
+        return f"{UNKEPT}: it is rendered anew from the same data and leaves under the same key{after}, {TWICE}"
+    return f"the same bytes leave once more under the same key{after}, {TWICE}"
+
+
 # --- text ----------------------------------------------------------------------------------------
+
+
+def _hold_text(hold: Mapping[str, Any]) -> str:
+    """The story first; then each fact on a line, in words where a bare value would mislead."""
+    facts = {name: value for name, value in hold.items() if name not in ("explanation", "age_seconds", "bytes_kept")}
+    facts["held_for"] = output.age(hold["age_seconds"])
+    facts["bytes_kept"] = "yes" if hold["bytes_kept"] else "no: see resend"
+    moments = {name: f"{value:%Y-%m-%dT%H:%M:%SZ}" for name, value in facts.items() if name.endswith(("_at", "_since"))}
+    return f"{output.plain(hold['explanation'])}\n\n{output.fields({**facts, **moments})}"
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:

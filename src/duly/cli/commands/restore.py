@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from duly.cli import output
+from duly.cli.commands import outlook
 from duly.cli.surface import Surface, command, operator, stated
+from duly.cli.words import counted, endpoint_names, guard_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -57,9 +59,11 @@ def register(app: typer.Typer) -> None:
 
 def open_(surface: Surface, why: Why, since: Since = None) -> None:
     """Open the guard: nothing is sent, and what may have been sent starts in doubt."""
-    guard, covered = asyncio.run(_open(surface.config(), stated(why), _moment(since)))
-    told = f"guard {guard.number} is open, since {guard.since:%Y-%m-%dT%H:%M:%SZ}: {covered} deliveries start in doubt"
-    surface.result({"guard": guard._asdict(), "covered": covered, "next": NEXT}, f"{told}\n{NEXT}")
+    before, guard, covered = asyncio.run(_open(surface.config(), stated(why), _moment(since)))
+    already = before is not None and before["number"] == guard.number
+    told = _already_text(before, guard, covered) if before is not None and already else _opened_text(guard, covered)
+    document = {"guard": guard._asdict(), "covered": covered, "next": NEXT, "already": already}
+    surface.result(document, f"{output.plain(told)}\n{NEXT}")
 
 
 def plan(surface: Surface) -> None:
@@ -83,7 +87,8 @@ def _moment(text: str | None) -> datetime | None:
     try:
         moment = parse_time(text)
     except ValueError as error:
-        raise InputError(f"--since: {error}") from None
+        wrong, _, _ = str(error).partition(";")
+        raise InputError(f"--since: {wrong}; write a time like 2026-12-01T09:00:00Z") from None
     if moment.tzinfo is None:
         raise InputError("--since: it has no offset; write a time like 2026-12-01T09:00:00Z")
     return moment
@@ -92,12 +97,14 @@ def _moment(text: str | None) -> datetime | None:
 # --- reading and deciding ------------------------------------------------------------------------
 
 
-async def _open(config: Config, why: str, since: datetime | None) -> tuple[Guard, int]:
+async def _open(config: Config, why: str, since: datetime | None) -> tuple[dict[str, Any] | None, Guard, int]:
+    """The guard that was open before, the one that is now, and how many deliveries it puts in doubt."""
     from duly.runtime.bootstrap import open_store
 
     async with open_store(config) as store:
+        before = (await store.views().guard())["open"]
         guard = await store.open_guard(operator(), why, since)
-        return guard, sum(line["count"] for line in (await store.views().guard())["covered"])
+        return before, guard, sum(line["count"] for line in (await store.views().guard())["covered"])
 
 
 async def _close(config: Config, why: str, *, submitted_again: bool) -> Guard:
@@ -112,11 +119,15 @@ async def _close(config: Config, why: str, *, submitted_again: bool) -> Guard:
 
 
 async def _plan(config: Config) -> dict[str, Any]:
+    from duly.core import keys
     from duly.runtime.bootstrap import open_plant
 
     async with open_plant(config, freeze_garbage=False) as plant:
-        found = await plant.store.views().guard()
-        return {**found, "providers": list(_promises(plant, config))}
+        views = plant.store.views()
+        found, names = await views.guard(), endpoint_names(config, plant.namespace)
+        groups = await views.forgotten(list(names))
+        outcomes = outlook.outcomes(groups, plant, config, {keys.show(key): name for key, name in names.items()})
+        return {**found, "outcomes": outcomes, "providers": list(_promises(plant, config))}
 
 
 # --- what will become of it ----------------------------------------------------------------------
@@ -124,18 +135,21 @@ async def _plan(config: Config) -> dict[str, Any]:
 
 def _promises(plant: Plant, config: Config) -> Iterator[dict[str, Any]]:
     """What each provider, and each endpoint with terms of its own, lets us find out."""
+    from duly.intake import normal_url
+
+    policy = outlook.policy_text(config)
     for name, provider in plant.providers.items():
-        yield _promise(name, None, provider.capabilities(""))
+        yield _promise(name, None, provider.capabilities(""), policy)
         if config.providers[name].channel == "webhook":
             for endpoint, one in config.endpoints.items():
-                yield _promise(name, endpoint, provider.capabilities(one.url))
+                yield _promise(name, endpoint, provider.capabilities(normal_url(one.url)), policy)
 
 
-def _promise(provider: str, endpoint: str | None, promise: Capabilities) -> dict[str, Any]:
-    return {"provider": provider, "endpoint": endpoint, "then": list(_rungs(promise))}
+def _promise(provider: str, endpoint: str | None, promise: Capabilities, policy: str) -> dict[str, Any]:
+    return {"provider": provider, "endpoint": endpoint, "then": list(_rungs(promise, policy))}
 
 
-def _rungs(promise: Capabilities) -> Iterator[str]:
+def _rungs(promise: Capabilities, policy: str) -> Iterator[str]:
     """The rungs of the ladder for a delivery that may have been sent, in their order, in words."""
     if promise.lookup_by_id:
         yield "asked for the request id, where one is on record"
@@ -147,7 +161,7 @@ def _rungs(promise: Capabilities) -> Iterator[str]:
         yield "its own report is awaited"
     if promise.searchable:
         yield "searched for; sent only if it is searched for in vain often enough"
-    yield "else held, resent or closed by the account's policy"
+    yield f"else {policy}"
 
 
 def _span(duration: timedelta) -> str:
@@ -157,15 +171,35 @@ def _span(duration: timedelta) -> str:
 # --- text ----------------------------------------------------------------------------------------
 
 
+def _opened_text(guard: Guard, covered: int) -> str:
+    doubt = counted(covered, "delivery starts in doubt", "deliveries start in doubt")
+    return f"guard {guard.number} is open, since {_second(guard.since)}: {doubt}"
+
+
+def _already_text(before: Mapping[str, Any], guard: Guard, covered: int) -> str:
+    """What an operator finds who opens what is open: whose it is, and what of his wish was done."""
+    from duly.core.moments import parse_time
+
+    said = f"guard {guard.number} was open already, opened at {before['opened_at']} by {guard.opened_by} ({guard.why})"
+    moved = f"only `since` was moved back, from {before['since']} to {_second(guard.since)}"
+    kept = f"nothing was changed: it is open since {_second(guard.since)}"
+    done = moved if parse_time(before["since"]) > guard.since else kept
+    return f"{said}; {done}; {counted(covered, 'delivery is in doubt', 'deliveries are in doubt')}"
+
+
+def _second(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _plan_text(found: Mapping[str, Any]) -> str:
     guard = found["open"]
-    head = "no guard is open"
-    if guard is not None:
-        head = f"guard {guard['number']} is open, since {guard['since']} ({guard['why']}): nothing is sent"
-    parts = [output.plain(head)]
+    parts = ["no guard is open" if guard is None else guard_line(guard)]
     if found["covered"]:
         titles = ("provider", "state", "count", "oldest_due_at")
         parts.append(output.columns(titles, [[line[title] for title in titles] for line in found["covered"]]))
+    if found["outcomes"]:
+        titles = ("provider", "endpoint", "outcome", "count")
+        parts.append(output.columns(titles, [[line[title] for title in titles] for line in found["outcomes"]]))
     for one in found["providers"]:
         name = one["provider"] if one["endpoint"] is None else f"{one['provider']}, endpoint {one['endpoint']}"
         parts.append(f"{output.plain(name)}\n" + "\n".join(f"  {step}" for step in one["then"]))

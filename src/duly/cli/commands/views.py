@@ -9,6 +9,7 @@ import typer
 
 from duly.cli import output
 from duly.cli.surface import AccountOption, Identity, LimitOption, Surface, command
+from duly.cli.words import counted, endpoint_names, guard_line, require_account
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -91,14 +92,20 @@ async def _deliveries(config: Config, filters: Filters) -> list[dict[str, Any]]:
     from duly.runtime.bootstrap import open_views
 
     async with open_views(config) as views:
+        await require_account(views, config, filters.account)
         return await views.deliveries(filters)
 
 
 async def _status(config: Config) -> dict[str, Any]:
-    from duly.runtime.bootstrap import open_views
+    """The ledger's status, each endpoint with the name that the configuration has for it."""
+    from duly.core import keys
+    from duly.runtime.bootstrap import open_store
 
-    async with open_views(config) as views:
-        return await views.status()
+    async with open_store(config) as store:
+        found = await store.views().status()
+        named = {keys.show(key): name for key, name in endpoint_names(config, await store.namespace()).items()}
+    budgets = [{**budget, "endpoint_name": named.get(budget["endpoint"])} for budget in found["budgets"]]
+    return {**found, "budgets": budgets}
 
 
 async def _shown(config: Config, identity: str, account: str | None) -> tuple[str, dict[str, Any]]:
@@ -140,10 +147,21 @@ DOOR = ("provider", "endpoint", "reason", "blocked_until", "failures")
 def _status_text(found: Mapping[str, Any]) -> str:
     """States, what is yet to come, and every open circuit."""
     rows = [(state, one["count"], output.age(one["oldest_age_seconds"])) for state, one in found["states"].items()]
-    parts = [output.columns(("state", "count", "oldest"), rows) if rows else "no deliveries yet"]
+    parts = [guard_line(found["guard"])] if found["guard"] else []
+    parts.append(output.columns(("state", "count", "oldest"), rows) if rows else "no deliveries yet")
     coming = found["reminders"]
     if coming["count"]:
-        parts.append(f"{coming['count']} reminders not yet ticked, the next due at {coming['next_due_at']}")
-    if circuits := [[budget[name] for name in DOOR] for budget in found["budgets"] if budget["circuit"]]:
+        reminders = counted(coming["count"], "reminder", "reminders")
+        parts.append(f"{reminders} not yet ticked, the next due at {coming['next_due_at']}")
+    if circuits := [_door(budget) for budget in found["budgets"] if budget["circuit"]]:
         parts.append(f"open circuits\n{output.columns(DOOR, circuits)}")
     return "\n\n".join(parts)
+
+
+def _door(budget: Mapping[str, Any]) -> list[Any]:
+    """A circuit as a row: the endpoint by its configured name, where it has one."""
+    from duly.core import keys
+
+    only = budget["endpoint"] == keys.show(keys.NO_ENDPOINT)  # of a provider that has no other
+    named = {**budget, "endpoint": "-" if only else budget["endpoint_name"] or budget["endpoint"]}
+    return [named[column] for column in DOOR]

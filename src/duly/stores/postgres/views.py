@@ -43,12 +43,13 @@ class PostgresViews:
         async with self._connections.transaction() as tx:
             states = [*await tx.rows("status_open"), *await tx.rows("status_final")]
             lanes, budgets = await tx.rows("status_lanes"), await tx.rows("status_budgets")
-            reminders = await tx.row("status_reminders")
+            reminders, standing = await tx.row("status_reminders"), await tx.rows("guard_standing")
         return {
             "states": _counts(states),
             "lanes": _counts(lanes),
             "budgets": [_document(documents.BUDGET, row) for row in budgets],
             "reminders": _document(documents.WAITING, reminders),
+            "guard": _document(documents.GUARD, standing[0]) if standing else None,
         }
 
     async def find(self, identity: str, account: str | None) -> tuple[str, bytes]:
@@ -58,6 +59,11 @@ class PostgresViews:
         if found is None:
             raise NotFound(_nobody(identity, account))
         return found
+
+    async def has_account(self, name: str) -> bool:
+        """See Views.has_account."""
+        async with self._connections.transaction() as tx:
+            return bool((await tx.row("find_account", name))[0])
 
     async def show_delivery(self, identity: bytes) -> dict[str, Any]:
         """See Views.show_delivery. Raises NotFound."""
@@ -103,6 +109,12 @@ class PostgresViews:
             [_document(documents.GUARD, row) for row in await guards.fetchall()],
             [_document(documents.COVERED, row) for row in await covered.fetchall()],
         )
+
+    async def forgotten(self, endpoints: Sequence[bytes]) -> list[dict[str, Any]]:
+        """See Views.forgotten."""
+        async with self._connections.transaction() as tx:
+            cursor = await tx.send("guard_forgotten", [endpoint.hex() for endpoint in endpoints])
+        return [_document(documents.FORGOTTEN, row) for row in await cursor.fetchall()]
 
     async def invariants(self) -> list[tuple[str, int]]:
         """See Views.invariants."""

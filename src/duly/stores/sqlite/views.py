@@ -50,6 +50,10 @@ class SqliteViews:
         """See Views.find."""
         return await self._read(_find, identity, account)
 
+    async def has_account(self, name: str) -> bool:
+        """See Views.has_account."""
+        return await self._read(_has_account, name)
+
     async def show_delivery(self, identity: bytes) -> dict[str, Any]:
         """See Views.show_delivery. Raises NotFound."""
         return await self._read(_show_delivery, identity)
@@ -65,6 +69,10 @@ class SqliteViews:
     async def guard(self) -> dict[str, Any]:
         """See Views.guard."""
         return await self._read(_guard)
+
+    async def forgotten(self, endpoints: Sequence[bytes]) -> list[dict[str, Any]]:
+        """See Views.forgotten."""
+        return await self._read(_forgotten, endpoints)
 
     async def invariants(self) -> list[tuple[str, int]]:
         """See Views.invariants."""
@@ -112,6 +120,7 @@ def _status(db: Database) -> dict[str, Any]:
         "lanes": _counts(db, "status_lanes"),
         "budgets": [_document(documents.BUDGET, row) for row in db.rows("status_budgets")],
         "reminders": _document(documents.WAITING, db.rows("status_reminders")[0]),
+        "guard": next((_document(documents.GUARD, row) for row in db.rows("guard_standing")), None),
     }
 
 
@@ -121,6 +130,10 @@ def _counts(db: Database, statement: str) -> dict[str, Any]:
         word: {"count": count, "oldest_age_seconds": None if since is None else max(0, now - since) / SECOND_US}
         for word, count, since in db.rows(statement)
     }
+
+
+def _has_account(db: Database, name: str) -> bool:
+    return bool(db.value("find_account", name=name))
 
 
 def _find(db: Database, identity: str, account: str | None) -> tuple[str, bytes]:
@@ -172,6 +185,11 @@ def _guard(db: Database) -> dict[str, Any]:
         [_document(documents.GUARD, row) for row in db.rows("guards")],
         [_document(documents.COVERED, row) for row in db.rows("guard_covered")],
     )
+
+
+def _forgotten(db: Database, endpoints: Sequence[bytes]) -> list[dict[str, Any]]:
+    rows = db.rows("guard_forgotten", endpoints=json_text([endpoint.hex() for endpoint in endpoints]))
+    return [_document(documents.FORGOTTEN, row) for row in rows]
 
 
 def _invariants(db: Database) -> list[tuple[str, int]]:

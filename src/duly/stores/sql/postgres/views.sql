@@ -64,6 +64,20 @@ select provider, case when begun then 'sending' else state end, count(*), min(du
 from work where restored
 group by 1, 2 order by 1, 2;
 
+-- name: guard_forgotten
+-- $1 endpoints whose names matter. Open rows in doubt of a restore, by what their ways from there depend on.
+select w.provider, case when w.endpoint = any ($1::uuid[]) then w.endpoint end,
+       a.name, case when w.begun then 'sending' else w.state end, w.granted, w.closed, w.deadline_at <= now(),
+       max(extract(epoch from now() - w.first_unknown_at))::float8, count(*)
+from work w
+join account a on a.id = w.account_id
+where w.restored
+group by 1, 2, 3, 4, 5, 6, 7, date_trunc('minute', w.first_unknown_at)
+order by 1, 2, 3, 4, 8;
+
+-- name: find_account
+select exists (select 1 from account where name = $1);
+
 -- name: find_delivery
 select d.id from delivery d join account a on a.id = d.account_id
 where d.id = $1::uuid and ($2::text is null or a.name = $2);
@@ -81,10 +95,12 @@ select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.provider, r.templa
        (select f.template_version from frozen f where f.delivery_id = l.id order by f.number desc limit 1),
        l.status, l.reason, l.next_at, l.due_at, l.deadline_at, l.lane,
        (select t.payload_hash from attempt t where t.delivery_id = l.id order by t.number desc limit 1),
-       l.request_id, l.lease_until
+       l.request_id, l.lease_until, p.ref, w.restored
 from ledger l
 join account a on a.id = l.account_id
 join reminder r on r.id = l.reminder_id
+left join recipient p on p.id = l.recipient_id
+left join work w on w.delivery_id = l.id
 where l.id = $1::uuid;
 
 -- name: show_attempts

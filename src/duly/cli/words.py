@@ -1,0 +1,43 @@
+"""Words that several commands share: an open guard, counts, endpoints and accounts as an operator names them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from duly.cli import output
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from duly.ports import Views
+    from duly.runtime.config import Config
+
+__all__ = ["counted", "endpoint_names", "guard_line", "require_account"]
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """The count with its noun: `1 delivery`, `2 deliveries`."""
+    return f"{count} {one if count == 1 else many}"
+
+
+def guard_line(guard: Mapping[str, Any]) -> str:
+    """An open restore guard, in one line."""
+    line = f"guard {guard['number']} is open, since {guard['since']} ({guard['why']}): nothing is sent"
+    return output.plain(line)
+
+
+def endpoint_names(config: Config, namespace: str) -> dict[bytes, str]:
+    """The configured endpoints' names, by the ids that the ledger knows them by."""
+    from duly.core import keys
+    from duly.intake import normal_url
+
+    return {keys.endpoint_id(namespace, normal_url(one.url)): name for name, one in config.endpoints.items()}
+
+
+async def require_account(views: Views, config: Config, name: str | None) -> None:
+    """Raises NotFound where nobody goes by that name: nothing is listed of a mistyped account either."""
+    from duly.errors import NotFound
+
+    if name is None or name in config.accounts or await views.has_account(name):
+        return
+    raise NotFound(f"--account: no account is called {output.plain(name)[:60]!r}; none of its reminders was ever taken")
