@@ -225,7 +225,7 @@ def test_a_beginning_is_moved_back() -> None:
     assert told("restore", "open", "--why", "a test")["already"] is False
     moved = told("restore", "open", "--why", "older", "--since", "2026-01-01T01:00:00+01:00")
     assert (moved["guard"]["number"], moved["guard"]["since"]) == (1, "2026-01-01T00:00:00Z")
-    assert (moved["already"], moved["guard"]["why"]) == (True, "a test")
+    assert (moved["already"], moved["guard"]["why"]) == (True, f"a test; moved back by {operator()}: older")
 
 
 def test_a_guard_that_is_open_already_says_so() -> None:

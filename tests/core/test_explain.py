@@ -103,7 +103,7 @@ def test_doubt_that_is_open_says_what_may_still_leave() -> None:
     text = explain_delivery(
         delivery(status="uncertain", reason="unknown_timeout", attempts=[attempt("unknown", "timeout")])
     )
-    assert "until that is known, only the same bytes under the same key may leave" in text
+    assert "until that is known, only the same bytes may leave, under the same key" in text
 
 
 def test_a_hold_tells_its_alarm() -> None:
@@ -129,7 +129,7 @@ def test_a_restored_delivery_is_in_doubt_without_an_attempt() -> None:
     text = explain_delivery(delivery(status="uncertain", reason="restored", attempts=[], restored=True))
     assert "because the ledger was restored from a backup" in text
     assert FORGOTTEN in text
-    assert "only what is rendered anew from the same data under the same key may leave" in text
+    assert "only what is rendered anew from the same data may leave, under the same key" in text
     held = explain_delivery(delivery(status="held", reason="no_way_to_ask", attempts=[], restored=True))
     assert FORGOTTEN in held
     assert "An attempt may have been accepted, so it was not sent again." in held

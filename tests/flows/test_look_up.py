@@ -12,8 +12,9 @@ import pytest
 
 from duly.core import keys
 from duly.core.model import Capabilities, Doubtful, HoldPolicy, Look, LookKind, OnDoubt
+from duly.errors import StoreUnavailable
 from duly.flows.reconcile import reconcile
-from duly.ports import Answer, HttpRequest
+from duly.ports import Answer, HttpRequest, Request
 from duly.providers.webhook import WebhookProvider
 from duly.testing.driving import drive
 from duly.testing.transport import ACCEPT, NOT_SENT, REJECT, UNKNOWN
@@ -115,7 +116,7 @@ def test_a_receiver_that_does_not_answer_proves_nothing(asked: Scene) -> None:
     answers(asked, Answer(status=503), NOT_SENT, UNKNOWN, Answer(status=302), delivery=delivery)
     asked.reconcile()
     for _ in range(6):
-        assert look(asked, 600.0) == Counter()
+        assert look(asked, 600.0) <= Counter(unanswered=1)
     assert len(asked.looker.left) >= 3
     assert look(asked, 86_400.0) == Counter(held=1)
     assert asked.stands(delivery) == ("held", "look_up_gave_no_answer")
@@ -193,6 +194,51 @@ def test_more_rows_than_slots_take_turns(asked: Scene) -> None:
     assert {asked.stands(delivery)[0] for delivery in deliveries} == {"sent"}
 
 
+def test_one_receiver_that_does_not_answer_keeps_no_other_waiting(asked: Scene) -> None:
+    """Addresses take turns: the only question of one comes before the second of another."""
+    crowd = asked.ready(*(f"r{number}" for number in range(30)), url=A)
+    (alone,) = asked.ready("alone", url="https://b.example/in")
+    for url in (A, "https://b.example/in"):
+        asked.transport.plan(url, UNKNOWN)
+    asked.deliver()
+    for delivery in crowd:
+        answers(asked, UNKNOWN, delivery=delivery)
+    answers(asked, Answer(status=200), delivery=alone)
+    asked.clock.advance(2.0)
+    asked.reconcile()
+    assert look(asked)["sent"] == 1
+    assert asked.stands(alone)[0] == "sent"
+
+
+def test_what_needs_no_look_up_is_recorded_before_one_is_made(asked: Scene) -> None:
+    """A receiver that takes its time delays no decision about others; and if the database is away, no slot is lost."""
+    delivery = in_doubt(asked)
+    asked.reconcile()
+    asked.clock.advance(61.0)
+    asked.unsteady.calls.clear()
+    asked.unsteady.before("settle", lambda: _raise(StoreUnavailable("away")))
+    answers(asked, Answer(status=200), delivery=delivery)
+    with pytest.raises(StoreUnavailable):
+        asked.reconcile()
+    assert asked.looker.taken == 0
+    asked.clock.advance(61.0)
+    assert look(asked) == Counter(sent=1)
+
+
+def test_an_answer_to_a_round_that_was_cut_is_not_heard(asked: Scene) -> None:
+    """Whoever asked it has gone; the row is asked for anew."""
+    delivery = in_doubt(asked)
+    asked.reconcile()
+    foreign = HttpRequest("https://b.example/deliveries/x", (), b"", "GET")
+    drive(asked.looker.start([Request(9_999, foreign, float("inf"))]))
+    answers(asked, Answer(status=200), delivery=delivery)
+    assert look(asked) == Counter(sent=1)
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
 class Failing(WebhookProvider):
     """An adapter that fails over every answer."""
 
@@ -207,7 +253,7 @@ def test_an_adapter_that_fails_over_an_answer_has_proved_nothing(tmp_path: Path)
         scene.route.provider = Failing(made.name, made.secrets, deduplicates=False, lookup_url=LOOK_UP_URL)
         delivery = in_doubt(scene)
         scene.reconcile()
-        assert look(scene) == Counter()
+        assert look(scene) == Counter(unanswered=1)
         assert scene.stands(delivery)[0] == "uncertain"
 
 

@@ -275,6 +275,14 @@ REFUSED: Final = {
         HOOKS + 'lookup_url = "https://{delivery}.example/"',
         "duly.toml: providers.hooks.lookup_url: {delivery} must stand in the path or the query, not in the host",
     ),
+    "place to ask with a step back": (
+        HOOKS + 'lookup_url = "https://a.example/{delivery}/.."',
+        "duly.toml: providers.hooks.lookup_url: its path may not hold . or .. as a step",
+    ),
+    "place to ask with a step in disguise": (
+        HOOKS + 'lookup_url = "https://a.example/{delivery}/%2e%2E/x"',
+        "duly.toml: providers.hooks.lookup_url: its path may not hold . or .. as a step",
+    ),
     "place to ask that is no URL": (
         HOOKS + 'lookup_url = "ftp://a.example/{delivery}"',
         "duly.toml: providers.hooks.lookup_url: is not a URL",
@@ -285,7 +293,7 @@ REFUSED: Final = {
     ),
     "nothing to settle": (
         HOOKS + "settling_seconds = 0",
-        "duly.toml: providers.hooks.settling_seconds: must be more than 0",
+        "duly.toml: providers.hooks.settling_seconds: must be at least 0.01",
     ),
     "settling for days": (
         LEAST + '[endpoints.a]\nurl = "https://a"\nsettling_seconds = 86401',

@@ -114,6 +114,8 @@ def command(
 def _with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(context: typer.Context, config: str | None, as_json: bool, **own: Any) -> None:
+        for name, value in own.items():
+            _refuse_what_is_no_text(name, value)
         function(_surface(context, config, as_json), **own)
 
     # Typer reads options from the signature: the Surface goes, the shared options come.
@@ -127,6 +129,14 @@ def _with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in ordered}
     return run
+
+
+def _refuse_what_is_no_text(name: str, value: Any) -> None:
+    """Bytes that are not UTF-8 reach us as surrogates: no database and no terminal takes them. Paths may hold them."""
+    from duly.errors import InputError
+
+    if isinstance(value, str) and name != "file" and any("\ud800" <= character <= "\udfff" for character in value):
+        raise InputError(f"{name.replace('_', '-')}: it holds bytes that are not UTF-8 text")
 
 
 def _parameter(name: str, annotation: Any, *, default: Any = inspect.Parameter.empty) -> inspect.Parameter:

@@ -57,6 +57,10 @@ REASONS: Final[Mapping[str, str]] = {
     "unknown_worker_lost": "the worker was lost after it had begun to send",
 }
 
+ACCEPTANCE: Final = "the acceptance on record"
+AS_A_REPEAT: Final = "under the same key and to a receiver that drops repeats"
+DECISION: Final = "a decision or evidence in its events"
+
 #: The latest attempts say enough; `show` has all of them.
 ATTEMPTS_TOLD_MAX: Final = 6
 
@@ -194,11 +198,12 @@ def _doubt(shown: Mapping[str, Any]) -> list[str]:
     if not _unknown(shown):
         return []
     if shown["status"] == "sent":
-        return ["The doubt about the earlier attempt was settled by the acceptance on record."]
+        accepted = any(attempt["outcome"] == "accepted" for attempt in shown["attempts"])
+        return [f"The doubt about the earlier attempt was settled by {ACCEPTANCE if accepted else DECISION}."]
     if shown["status"] in ("held", "unconfirmed"):
         return ["An attempt may have been accepted, so it was not sent again."]
     may_leave = "the same bytes" if shown["attempts"] else "what is rendered anew from the same data"
-    return [f"An attempt may have been accepted: until that is known, only {may_leave} under the same key may leave."]
+    return [f"An attempt may have been accepted: until that is known, only {may_leave} may leave, {AS_A_REPEAT}."]
 
 
 def _unknown(shown: Mapping[str, Any]) -> bool:

@@ -73,6 +73,7 @@ class Round:
     decisions: list[tuple[Doubtful, Step]] = field(default_factory=list)
     stays: list[Looked] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
+    unanswered: int = 0
 
     def database_time(self, reading: float) -> datetime:
         """The database's time at a reading of our clock, or a little later."""
@@ -89,14 +90,24 @@ class Round:
 
 
 async def reconcile(desk: Desk) -> Counter[str]:
-    """One batch of uncertain and held deliveries; returns how many went to each state, `hold_alarm` among them."""
+    """One batch of uncertain and held deliveries; returns how many went to each state.
+
+    Counted too: `hold_alarm`, and `unanswered` look-ups, which proved nothing. What needs no look-up is recorded
+    before the first one is made: a receiver that takes its time keeps nobody else waiting.
+    """
     asked_at = desk.clock.reading()
     now, rows = await desk.store.doubtful(list(desk.providers), RECONCILE_BATCH_ROWS, desk.lease_seconds)
     batch = Round(asked_at, now)
     questions = list(_climb_all(desk, rows, batch))
-    for name, asked in _by_provider(questions).items():
-        await _look_up(desk, name, asked, batch)
-    return await _record(desk, batch)
+    seated = [question for asked in _by_provider(questions) for question in _seat(desk, asked, batch)]
+    answered = Round(asked_at, now)
+    try:
+        counts = await _record(desk, batch)
+        for asked in _by_provider(seated):
+            await _ask(desk, desk.lookers[asked[0].row.provider], asked, answered)
+    finally:
+        _unseat(desk, seated)
+    return counts + await _record(desk, answered)
 
 
 def _climb_all(desk: Desk, rows: Iterable[Doubtful], batch: Round) -> Iterator[Question]:
@@ -115,28 +126,40 @@ def _promise(desk: Desk, row: Doubtful) -> Capabilities:
     return desk.providers[row.provider].capabilities(row.frozen.destination if row.frozen else row.address)
 
 
-def _by_provider(questions: Iterable[Question]) -> dict[str, list[Question]]:
+def _by_provider(questions: Iterable[Question]) -> Iterable[list[Question]]:
     grouped: dict[str, list[Question]] = {}
     for question in questions:
         grouped.setdefault(question.row.provider, []).append(question)
-    return grouped
+    return grouped.values()
 
 
 # --- look-ups ------------------------------------------------------------------------------------
 
 
-async def _look_up(desk: Desk, name: str, questions: Sequence[Question], batch: Round) -> None:
-    """Ask one provider what there are slots for, and sort in what its answers mean. The rest has its turn later."""
-    looker = desk.lookers[name]
-    seats = looker.reserve([question.content.url for question in questions])
+def _seat(desk: Desk, questions: Sequence[Question], batch: Round) -> list[Question]:
+    """Those of one provider's questions for which there are slots, addresses in turn. The rest has its turn later."""
+    questions = _in_turn(questions)
+    seats = desk.lookers[questions[0].row.provider].reserve([question.content.url for question in questions])
     for question, seat in zip(questions, seats, strict=True):
         if not seat:
             batch.take(question.row, Stay(batch.now, question.row.misses))
-    seated = [question for question, seat in zip(questions, seats, strict=True) if seat]
-    try:
-        await _ask(desk, looker, seated, batch)
-    finally:
-        looker.release([question.content.url for question in seated])
+    return [question for question, seat in zip(questions, seats, strict=True) if seat]
+
+
+def _in_turn(questions: Iterable[Question]) -> list[Question]:
+    """The first of each address, then the second of each: one that does not answer takes no seat of another."""
+    seen: Counter[str] = Counter()
+    places: list[tuple[int, Question]] = []
+    for question in questions:
+        places.append((seen[question.row.address], question))
+        seen[question.row.address] += 1
+    return [question for _, question in sorted(places, key=lambda one: one[0])]
+
+
+def _unseat(desk: Desk, seated: Sequence[Question]) -> None:
+    """Give the slots back, whatever happened."""
+    for question in seated:
+        desk.lookers[question.row.provider].release([question.content.url])
 
 
 async def _ask(desk: Desk, looker: Transport, questions: Sequence[Question], batch: Round) -> None:
@@ -160,6 +183,7 @@ def _hear(desk: Desk, question: Question, done: Completion, batch: Round) -> Non
     if look.found:
         batch.found.append(Found(row, look.request_id, now))
     else:
+        batch.unanswered += look.found is None
         batch.take(row, learn(row, look, now, desk.dice.roll(), _promise(desk, row), desk.limits[row.provider]))
 
 
@@ -176,7 +200,7 @@ def _seen(provider: Provider, row: Doubtful, by: LookKind, answer: Answer, now: 
 
 async def _record(desk: Desk, batch: Round) -> Counter[str]:
     """Acceptances first: they need no fence, and nothing may come before them."""
-    counts: Counter[str] = Counter()
+    counts: Counter[str] = Counter(unanswered=batch.unanswered)
     for name in sorted({found.row.provider for found in batch.found}):
         settled = await accept(
             desk.store, name, [_acceptance(desk, one) for one in batch.found if one.row.provider == name]

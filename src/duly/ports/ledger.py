@@ -218,8 +218,8 @@ class Store(Protocol):
         """
         ...
 
-    async def close_guard(self, actor: str, why: str) -> Guard:
-        """Let sending begin again. Raises InputError if no guard is open."""
+    async def close_guard(self, actor: str, why: str, number: int | None = None) -> Guard:
+        """Close the guard of that number (None: whichever is open). Raises InputError if it is not open."""
         ...
 
     def views(self) -> Views:

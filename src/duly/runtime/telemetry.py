@@ -80,6 +80,10 @@ class Telemetry:
         """So many holds have just reached their alarm: `duly holds list` shows them."""
         self._log.error("hold_alarm", deliveries=deliveries)
 
+    def look_ups_unanswered(self, look_ups: int) -> None:
+        """So many look-ups were answered by nothing that proves anything: an error, a redirect, or not at all."""
+        self._log.warning("look_ups_unanswered", look_ups=look_ups)
+
     def killed_workers(self, deliveries: int) -> None:
         """So many deliveries were given up because workers died over them, each alone."""
         self._log.error("killed_its_workers", deliveries=deliveries)

@@ -225,6 +225,8 @@ class Worker:
         self.tally.update({word: count for word, count in moved.items() if word in TALLY_WORDS})
         if moved["hold_alarm"]:
             self._telemetry.holds_overdue(moved["hold_alarm"])
+        if moved["unanswered"]:
+            self._telemetry.look_ups_unanswered(moved["unanswered"])
         return sum(moved.values())
 
     async def _take_turn_alone(self) -> int:

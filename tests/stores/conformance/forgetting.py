@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from duly.core import keys
 from duly.core.model import Outcome
 from duly.core.states import State
+from duly.errors import InputError
 from duly.ports import Cancelled, Settled
-from duly.testing.builders import NAMESPACE, settlement
+from duly.testing.builders import NAMESPACE, looked, settlement
 from tests.stores.conformance import case
 from tests.stores.conformance.scene import HOOKS, Scene, delivery_id
 
@@ -71,6 +74,48 @@ async def under_a_guard_ready_rows_keep_nobody_waiting(scene: Scene) -> None:
     assert await scene.store.next_step([HOOKS]) is None
     await scene.store.close_guard("ana", "all is in")
     assert await scene.store.next_step([HOOKS]) == 0.0
+
+
+@case
+async def what_is_in_the_air_under_a_new_guard_may_arrive_until_its_lease_ends(scene: Scene) -> None:
+    """Its settling time counts from there: a miss before would say nothing about a request that is still on its way."""
+    row = await scene.sending("r")
+    await guarded(scene)
+    doubtful = await scene.looked_at()
+    assert doubtful.id == row.id
+    assert doubtful.last_unknown_at is not None
+    assert doubtful.last_unknown_at >= row.lease_until
+
+
+@case
+async def misses_from_before_a_restore_cover_nothing(scene: Scene) -> None:
+    """Not those of a held row either."""
+    row = await scene.held("r")
+    await scene.store.looked("somebody", [looked(row, await scene.now(), misses=1, missed=True)])
+    await guarded(scene)
+    _, standing = await scene.store.held(row.id)
+    assert (standing.misses, standing.missed_at, standing.restored) == (0, None, True)
+
+
+@case
+async def who_moved_a_guard_back_stands_in_its_words(scene: Scene) -> None:
+    """With his reason; asked for nothing new, it stays as it is."""
+    await guarded(scene)
+    earlier = await scene.now() - 2 * HOUR
+    for _ in range(2):
+        await scene.store.open_guard("bob", "the backup is older", since=earlier)
+    (guard,) = (await scene.views.guard())["guards"]
+    assert guard["why"] == "restored; moved back by bob: the backup is older"
+
+
+@case
+async def only_the_guard_that_was_meant_is_closed(scene: Scene) -> None:
+    """Another one may have been opened since it was looked at."""
+    await guarded(scene)
+    with pytest.raises(InputError):
+        await scene.store.close_guard("ana", "all is in", 2)
+    assert (await scene.store.heartbeat("worker")).guard is not None
+    assert (await scene.store.close_guard("ana", "all is in", 1)).number == 1
 
 
 # --- evidence ------------------------------------------------------------------------------------
@@ -151,6 +196,16 @@ async def a_delivery_that_is_called_off_in_doubt_says_so_to_the_ladder(scene: Sc
     assert (doubtful.closed, doubtful.refused) == (True, "called_off")
     assert await scene.decide(doubtful, State.UNCERTAIN, State.WAITING, reason="looked_up_in_vain", covered=True)
     await scene.store.promote(10)
+    assert (await scene.claim_one()).reminder_status == "called_off"
+
+
+@case
+async def a_redrive_does_not_forget_that_a_delivery_was_called_off(scene: Scene) -> None:
+    """Rejected in the air after its cancel, and returned to work, it is ended by the next admission."""
+    row = await scene.sending("r")
+    await call_off(scene, row.id)
+    await scene.settle(row, Outcome.REJECTED)
+    assert await scene.store.requeue("ana", "mended", [row.id]) == {row.id}
     assert (await scene.claim_one()).reminder_status == "called_off"
 
 

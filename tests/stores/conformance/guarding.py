@@ -73,7 +73,8 @@ async def a_guard_moves_back_only(scene: Scene) -> None:
     first = await open_guard(scene)
     earlier = first.since - HOUR
     moved: Guard = await scene.store.open_guard("bob", "the backup is older", since=earlier)
-    assert moved == first._replace(since=earlier)
+    assert moved == first._replace(since=earlier, why=moved.why)
+    assert moved.why == f"{first.why}; moved back by bob: the backup is older"
     assert await scene.store.open_guard("bob", "again", since=first.since) == moved
 
 

@@ -115,7 +115,7 @@ async def _close(config: Config, why: str, *, submitted_again: bool) -> Guard:
         guard = (await store.views().guard())["open"]
         if guard is not None and not submitted_again:
             raise InputError(UNSUBMITTED.format(since=guard["since"]))
-        return await store.close_guard(operator(), why)
+        return await store.close_guard(operator(), why, guard["number"] if guard else None)
 
 
 async def _plan(config: Config) -> dict[str, Any]:
@@ -180,7 +180,9 @@ def _already_text(before: Mapping[str, Any], guard: Guard, covered: int) -> str:
     """What an operator finds who opens what is open: whose it is, and what of his wish was done."""
     from duly.core.moments import parse_time
 
-    said = f"guard {guard.number} was open already, opened at {before['opened_at']} by {guard.opened_by} ({guard.why})"
+    said = (
+        f"guard {guard.number} was open already, opened at {before['opened_at']} by {guard.opened_by} ({before['why']})"
+    )
     moved = f"only `since` was moved back, from {before['since']} to {_second(guard.since)}"
     kept = f"nothing was changed: it is open since {_second(guard.since)}"
     done = moved if parse_time(before["since"]) > guard.since else kept

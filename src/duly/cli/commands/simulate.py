@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["answer", "register"]
 
+SEEDS_MAX: Final = 10_000_000
+SEED_MAX: Final = 2**53
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -23,8 +26,8 @@ def register(app: typer.Typer) -> None:
     @command(app)
     def simulate(
         surface: Surface,
-        seeds: Annotated[int, typer.Option(min=1, help="How many worlds to play.")] = 200,
-        first: Annotated[int, typer.Option(min=0, help="The first seed.")] = 1,
+        seeds: Annotated[int, typer.Option(min=1, max=SEEDS_MAX, help="How many worlds to play.")] = 200,
+        first: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="The first seed.")] = 1,
         trace: Annotated[bool, typer.Option("--trace", help="Print all that happens, call by call.")] = False,
         shrink: Annotated[
             bool, typer.Option("--shrink/--no-shrink", help="Look for the smallest world that fails as the seed does.")

@@ -45,6 +45,7 @@ URL_CHARACTERS_MAX: Final = 2_048
 NAME_CHARACTERS_MAX: Final = 100
 SECRETS_MAX: Final = 8  # that sign one request while they rotate
 DELIVERY: Final = "{delivery}"  # the place of a delivery's id in a look-up's URL
+DOTS: Final = re.compile(r"/(?:\.|%2e){1,2}(?:[/?#]|$)", re.IGNORECASE)
 STAND_IN: Final = "a" * 26  # an id, as far as a URL can tell
 SWITCHES: Final = {
     "true": True,
@@ -207,6 +208,8 @@ def _lookup_url(text: str) -> str:
     whole = _endpoint_url(before + STAND_IN + after[0])
     if not re.match(r"[^/]*//[^/?]*[/?]", before):
         raise ValueError(f"{DELIVERY} must stand in the path or the query, not in the host")
+    if DOTS.search(text):  # a client would take them out, and its neighbour with them
+        raise ValueError("its path may not hold . or .. as a step")
     return whole.removesuffix(STAND_IN + after[0]) + DELIVERY + after[0]
 
 

@@ -41,6 +41,7 @@ __all__ = ["KINDS", "Account", "Config", "Endpoint", "Provider", "Smtp", "Templa
 TABLES_MAX: Final = 10_000  # endpoints, accounts, templates: each
 PROVIDERS_MAX: Final = 100
 TEMPLATE_CHARACTERS_MAX: Final = 1_000_000
+SETTLING_SECONDS_MIN: Final = 0.01  # two misses must be told apart
 SETTLING_SECONDS_MAX: Final = 86_400  # a miss that has to wait longer answers nobody
 
 
@@ -69,7 +70,7 @@ class Webhook(_Provider):
     deduplicates: Switch = False
     key_window: Duration = timedelta(days=1)
     lookup_url: LookupUrl | None = None  # None, or empty: the receivers cannot be asked
-    settling_seconds: Number = Field(60.0, gt=0, le=SETTLING_SECONDS_MAX)
+    settling_seconds: Number = Field(60.0, ge=SETTLING_SECONDS_MIN, le=SETTLING_SECONDS_MAX)
     allow_private_networks: Switch = False
     concurrency: Whole = Field(1_024, ge=1, le=10_000)  # requests in the air, for each worker
     concurrency_per_host: Whole = Field(1_024, ge=1, le=10_000)
@@ -115,7 +116,7 @@ class Endpoint(Table):
     deduplicates: Switch | None = None
     key_window: Duration | None = None
     lookup_url: LookupUrl | None = None  # empty: this one cannot be asked, whatever its provider says
-    settling_seconds: Number | None = Field(None, gt=0, le=SETTLING_SECONDS_MAX)
+    settling_seconds: Number | None = Field(None, ge=SETTLING_SECONDS_MIN, le=SETTLING_SECONDS_MAX)
     rate_per_second: Number | None = Field(None, gt=0, le=1_000_000)
 
 

@@ -73,18 +73,18 @@ async def _open(tx: Transaction, actor: str, why: str, since: datetime, *, again
     if standing is None:
         ((*columns,),) = await tx.rows("add_guard", since, actor, why)
     else:
-        ((*columns,),) = await tx.rows("move_guard_back", since)
+        ((*columns,),) = await tx.rows("move_guard_back", since, actor, why)
     if again or standing is None or since < standing.since:
         await tx.send("restore", actor, again or standing is None)
     return Guard._make(columns)
 
 
-async def close_guard(connections: Connections, actor: str, why: str) -> Guard:
+async def close_guard(connections: Connections, actor: str, why: str, number: int | None) -> Guard:
     """See Store.close_guard. Raises InputError."""
     async with connections.transaction() as tx:
-        closed = await _guard(await tx.send("close_guard", actor, why))
+        closed = await _guard(await tx.send("close_guard", actor, why, number))
     if closed is None:
-        raise InputError("no restore guard is open: there is nothing to close")
+        raise InputError(f"no restore guard{'' if number is None else f' {number}'} is open: there is nothing to close")
     return closed
 
 

@@ -184,9 +184,9 @@ class PostgresStore:
         """See Store. Raises InputError."""
         return await guarding.open_guard(self._shared, actor, why, since)
 
-    async def close_guard(self, actor: str, why: str) -> Guard:
+    async def close_guard(self, actor: str, why: str, number: int | None = None) -> Guard:
         """See Store. Raises InputError."""
-        return await guarding.close_guard(self._shared, actor, why)
+        return await guarding.close_guard(self._shared, actor, why, number)
 
     async def close(self) -> None:
         """See Store."""

@@ -55,19 +55,21 @@ def _cancel_reminder(db: Database, actor: str, reason: str, reminder: bytes) -> 
 def _cancel_delivery(db: Database, actor: str, reason: str, asked: Asked) -> Counter[str]:
     rows = list(open_rows_of(db, [asked]).values())
     if rows:
-        if db.change("work_call_off", id=asked.id) and rows[0].state in UNDER_WAY:
-            _note_call(db, actor, reason, rows[0])
+        _call_it_off(db, actor, reason, rows[0])
         return _call_off(db, actor, reason, rows)
     if not endings(db, [asked]):
         raise NotFound("no delivery has this id: nothing was cancelled")
     return Counter(final=1)
 
 
-def _note_call(db: Database, actor: str, reason: str, row: Row) -> None:
-    """It goes on for now; the next admission will refuse it."""
-    entries = Entries()
-    entries.note(row, "cancelled", row.state, actor, reason)
-    entries.write(db)
+def _call_it_off(db: Database, actor: str, reason: str, row: Row) -> None:
+    """Only this delivery. One that is in the air goes on for now; the next admission will refuse it."""
+    new = db.change("work_call_off", id=row.id)
+    db.change("delivery_call_off", id=row.id)
+    if new and row.state in UNDER_WAY:
+        entries = Entries()
+        entries.note(row, "cancelled", row.state, actor, reason)
+        entries.write(db)
 
 
 def _call_off(db: Database, actor: str, reason: str, rows: Sequence[Row]) -> Counter[str]:

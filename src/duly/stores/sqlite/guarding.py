@@ -102,7 +102,7 @@ def _open(db: Database, actor: str, why: str, since: int, now: int) -> Guard:
         db.change("guard_add", since=since, now=now, actor=actor, why=why)
         _put_in_doubt(db, actor, everything=True)
     elif since < stored.micros(guard.since):
-        db.change("guard_move_back", since=since)
+        db.change("guard_move_back", since=since, actor=actor, why=why)
         _put_in_doubt(db, actor, everything=False)
     return stored.guard(db.row("guard_standing"))
 
@@ -117,12 +117,14 @@ def _put_in_doubt(db: Database, actor: str, *, everything: bool) -> None:
     db.change("restore_work", all=everything)
 
 
-def close_guard(db: Database, actor: str, why: str) -> Guard:
+def close_guard(db: Database, actor: str, why: str, number: int | None) -> Guard:
     """See Store.close_guard."""
     with db.writing():
         guard = standing(db)
-        if guard is None:
-            raise InputError("no restore guard is open: there is nothing to close")
+        if guard is None or number not in (None, guard.number):
+            raise InputError(
+                f"no restore guard{'' if number is None else f' {number}'} is open: there is nothing to close"
+            )
         now = db.now()
-        db.change("guard_close", now=now, actor=actor, why=why)
+        db.change("guard_close", now=now, actor=actor, why=why, number=guard.number)
         return guard._replace(closed_at=stored.moment(now), closed_by=actor, closing_why=why)

@@ -221,9 +221,9 @@ class SqliteStore:
         """See Store.open_guard."""
         return await self._write(partial(guarding.open_guard, self._writer, actor, why, since))
 
-    async def close_guard(self, actor: str, why: str) -> Guard:
+    async def close_guard(self, actor: str, why: str, number: int | None = None) -> Guard:
         """See Store.close_guard."""
-        return await self._write(partial(guarding.close_guard, self._writer, actor, why))
+        return await self._write(partial(guarding.close_guard, self._writer, actor, why, number))
 
     # --- the end ---------------------------------------------------------------------------------
 

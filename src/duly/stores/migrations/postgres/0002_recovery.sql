@@ -18,6 +18,8 @@ create index work_ready on work (provider, lane, account_id, next_at, delivery_i
 create index work_suspects on work (provider, suspicion, next_at) where state = 'ready' and suspicion > 0;
 create index work_held on work (next_at) where state = 'held';
 
+alter table delivery add column called_off boolean not null default false;  -- as in work: a redrive must know it
+
 alter table attempt_result add column covered boolean not null default false;  -- unknown, and looked up in vain often enough
 
 alter table event add column evidence jsonb;           -- what a decision was based on

@@ -17,6 +17,8 @@ create index work_ready on work (provider, lane, account_id, next_at) where stat
 create index work_suspects on work (provider, suspicion, next_at) where state = 'ready' and suspicion <> 0;  -- not >, which would be sought by instead
 create index work_held on work (next_at) where state = 'held';
 
+alter table delivery add column called_off integer not null default 0 check (called_off in (0, 1));  -- as in work: a redrive must know it
+
 alter table attempt_result add column covered integer not null default 0 check (covered in (0, 1));  -- unknown, and looked up in vain often enough
 
 alter table event add column evidence text check (evidence is null or json_valid(evidence));  -- what a decision was based on

@@ -43,7 +43,9 @@ select g.account_id, g.reminder_id, g.delivery_id, 'cancelled', g.state, 'cancel
 -- and is not sent any more.
 with called as (
   update work set called_off = true where delivery_id = $1::uuid and not called_off
-  returning delivery_id, account_id, reminder_id, begun)
+  returning delivery_id, account_id, reminder_id, begun),
+remembered as (
+  update delivery set called_off = true where id = $1::uuid)
 insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
 select c.account_id, c.reminder_id, c.delivery_id, 'cancelled', 'sending', 'sending', $2, $3 from called c where c.begun;
 

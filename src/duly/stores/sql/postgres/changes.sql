@@ -40,13 +40,13 @@ opened as (
   update delivery d set status = null, reason = null, finished_at = null
   where d.id = any (array(select id from heads))),
 added as (
-  insert into work (delivery_id, account_id, provider, lane, state, fence, attempts, spared, doubt, restored,
+  insert into work (delivery_id, account_id, provider, lane, state, fence, attempts, spared, doubt, restored, called_off,
                     first_unknown_at, reason, next_at, due_at, deadline_at, occurrence, channel, reminder_id,
                     recipient_id, contact_id, endpoint)
   select h.id, h.account_id, h.provider, h.lane, case when h.restored then 'uncertain' else 'ready' end,
          greatest(extract(epoch from now() - timestamptz '2020-01-01 00:00:00+00')::int,
                   1 + (select max(a.fence) from attempt a where a.delivery_id = h.id)),
-         h.attempts, h.attempts, h.restored, h.restored, case when h.restored then h.due_at end,
+         h.attempts, h.attempts, h.restored, h.restored, h.called_off, case when h.restored then h.due_at end,
          case when h.restored then 'restored' end, clock_timestamp(), h.due_at, h.deadline_at, h.occurrence, h.channel,
          h.reminder_id, h.recipient_id, h.contact_id, h.endpoint
   from heads h),

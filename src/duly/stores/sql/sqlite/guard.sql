@@ -12,10 +12,10 @@ select closed_at from guard;
 insert into guard (since, opened_at, opened_by, why) values (:since, :now, :actor, :why);
 
 -- name: guard_move_back
-update guard set since = :since where closed_at is null;
+update guard set since = :since, why = why || '; moved back by ' || :actor || ': ' || :why where closed_at is null;
 
 -- name: guard_close
-update guard set closed_at = :now, closed_by = :actor, closing_why = :why where closed_at is null;
+update guard set closed_at = :now, closed_by = :actor, closing_why = :why where number = :number and closed_at is null;
 
 -- name: heartbeat_seen
 select heartbeat_at, created_at from installation;
@@ -32,13 +32,15 @@ select db_now(), account_id, reminder_id, delivery_id, 'restored', case when beg
 from work where :all or not restored;
 
 -- name: restore_results
+-- What is in the air may arrive until its lease ends.
 insert into attempt_result (delivery_id, number, finished_at, outcome, class, stale)
-select delivery_id, attempts, db_now(), 'unknown', 'worker_lost', 0 from work where begun and (:all or not restored)
+select delivery_id, attempts, max(db_now(), lease_until), 'unknown', 'worker_lost', 0 from work
+where begun and (:all or not restored)
 on conflict do nothing;
 
 -- name: restore_kept
 -- Whoever is deciding about it has to look again.
-update work set doubt = 1, restored = 1, fence = fence + 1,
+update work set doubt = 1, restored = 1, fence = fence + 1, misses = 0, missed_at = null,
   first_unknown_at = min(coalesce(first_unknown_at, due_at), due_at)
 where state in ('held', 'folded') and (:all or not restored);
 

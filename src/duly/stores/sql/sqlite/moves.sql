@@ -50,6 +50,9 @@ update work set closed = 1, fence = fence + 1 where delivery_id = :id and not cl
 -- This delivery alone was cancelled. What is in the air or in doubt stays, and is not sent any more.
 update work set called_off = 1 where delivery_id = :id and not called_off;
 
+-- name: delivery_call_off
+update delivery set called_off = 1 where id = :id;
+
 -- name: work_close
 delete from work where delivery_id = ?;
 
@@ -61,11 +64,11 @@ where id = ?;
 -- ?1 delivery, ?2 state, ?3 whether it is in doubt of a restore. Its attempts are spared. Its fence was forgotten with its
 -- work: seconds (since 2020) are more than any fence that somebody may remember.
 insert into work (delivery_id, account_id, provider, lane, state, fence, attempts, spared, doubt, restored, first_unknown_at,
-  reason, since, next_at, due_at, deadline_at, occurrence, channel, reminder_id, recipient_id, contact_id, endpoint)
+  called_off, reason, since, next_at, due_at, deadline_at, occurrence, channel, reminder_id, recipient_id, contact_id, endpoint)
 select d.id, d.account_id, d.provider, d.lane, ?2,
        max(db_now() / 1000000 - 1577836800, 1 + coalesce((select max(a.fence) from attempt a where a.delivery_id = d.id), 0)),
        d.attempts, d.attempts,
-       ?3, ?3, case when ?3 then d.due_at end, case when ?3 then 'restored' end, db_now(), db_now(),
+       ?3, ?3, case when ?3 then d.due_at end, d.called_off, case when ?3 then 'restored' end, db_now(), db_now(),
        d.due_at, d.deadline_at, d.occurrence, d.channel, d.reminder_id, d.recipient_id, d.contact_id, d.endpoint
 from delivery d where d.id = ?1;
 
