@@ -441,6 +441,8 @@ WALKS: Final = {
     "uncertain_due": "SCAN json_each VIRTUAL TABLE INDEX 1:",
     "held_due": "SCAN json_each VIRTUAL TABLE INDEX 1:",
     "guard_standing": "SCAN guard USING INDEX guard_open",
+    "next_ready": "SCAN guard USING INDEX guard_open",
+    "reminder_reschedule": "SCAN g",  # as many guards as there were restores
     "suspects": "SCAN s",  # the three suspicions
     "results_cover": "SCAN attempts",  # the numbers of one delivery's attempts
     "circuit_wake": "SCAN json_each VIRTUAL TABLE INDEX 1:",
