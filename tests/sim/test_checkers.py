@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,17 +23,23 @@ from duly.sim.checkers import (
     EveryMoveIsExplained,
     EveryMoveIsInTheTable,
     FinalIsFinal,
+    NoAnswerIsDropped,
     NoBeginWhereForbidden,
+    NoRepeatWithoutAKey,
     NoRequestWithoutAttempt,
     NothingIsLost,
     NothingTwice,
+    NotSentHasNotLeft,
     NotSentIsTrue,
     ResultsStand,
     SentIsTrue,
+    StartsWithinItsLease,
+    WritesAreFenced,
 )
 from duly.sim.ledger import AttemptRow, Change, EventRow, Ledger, Move, ResultRow, Standing
 from duly.sim.run import ground
-from duly.sim.truth import OPERATOR, Checker, Left, Taken, Truth
+from duly.sim.scheduler import Incarnation
+from duly.sim.truth import OPERATOR, Checker, Heard, Left, Taken, Truth
 
 ONE: Final = bytes(15) + b"\x01"
 HASH: Final = b"h" * 32
@@ -87,8 +94,11 @@ def _change(
     events: Sequence[EventRow] = (),
     guarded: bool = False,
     forbidden: dict[bytes, str] | None = None,
+    call: str = "call",
+    arguments: tuple[Any, ...] = (),
 ) -> Change:
-    return Change(50, "w1", "call", moves, tuple(attempts), tuple(results), tuple(events), guarded, forbidden or {})
+    written = (moves, tuple(attempts), tuple(results), tuple(events))
+    return Change(50, "w1", call, *written, guarded, forbidden or {}, arguments)
 
 
 @pytest.fixture
@@ -145,6 +155,15 @@ def _taken_and(scene: Scene, change: Change) -> Change:
     return change
 
 
+FENCED: Final = ("begin", "settle", "decide", "looked", "abandon", "renew")
+
+
+def _moved_by(call: str, scene: Scene, fence: int = 1) -> Change:
+    """A call names a fence, and moves what stands under fence 2."""
+    moves = move(scene, State.SENDING, State.UNCERTAIN, before_fence=2, fence=2)
+    return _change(moves, events=[_event("noted")], call=call, arguments=("w1", [(ONE, fence)], 60.0))
+
+
 #: (checker, a commit that breaks its sentence, a part of the complaint)
 BROKEN_COMMITS: Final[list[tuple[type[Checker], Broken, str]]] = [
     (EveryMoveIsInTheTable, lambda s: _change(move(s, State.READY, State.SENDING)), "from ready to sending"),
@@ -177,6 +196,7 @@ BROKEN_COMMITS: Final[list[tuple[type[Checker], Broken, str]]] = [
         lambda s: _taken_and(s, _change(results=[s.result(Outcome.UNKNOWN, covered=1)])),
         "was not accepted",
     ),
+    *((WritesAreFenced, partial(_moved_by, call), f"{call} moved it under fence 2, for [1]") for call in FENCED),
     (DoubtIsNotForgotten, _dead_after_unknown, "attempt 1 is unknown"),
     (NothingTwice, lambda s: _change(move(s, State.HELD, State.READY, granted=1)), "no policy and no operator"),
     (
@@ -217,6 +237,14 @@ FINE_COMMITS: Final[list[Broken]] = [
     ),
     lambda s: _resend_by(OPERATOR, s),
     _dead_after_cover,
+    *(partial(_moved_by, call, fence=2) for call in FENCED),
+    partial(_moved_by, "sweep"),  # names no fence: it takes what has ended
+    lambda s: _change(
+        move(s, State.SENDING, State.SENT, before_fence=2, fence=2),
+        events=[_event("decided", OPERATOR)],
+        call="settle",
+        arguments=("hooks", [(ONE, 1)], []),  # acceptance needs none
+    ),
 ]
 
 
@@ -230,8 +258,10 @@ def test_no_checker_complains_of_a_commit_that_keeps_the_promise(scene: Scene, f
 # --- messages ------------------------------------------------------------------------------------
 
 
-def _leaves(scene: Scene, checker: Checker, number: int = 1, body_hash: bytes = HASH) -> str:
-    return says(checker.left(Left(ONE, number, body_hash), scene.truth))
+def _leaves(
+    scene: Scene, checker: Checker, number: int = 1, body_hash: bytes = HASH, latest_us: int = 60, timeout_us: int = 20
+) -> str:
+    return says(checker.left(Left(ONE, number, body_hash, latest_us, timeout_us), scene.truth))
 
 
 def test_a_request_needs_its_attempt_row(scene: Scene) -> None:
@@ -259,6 +289,107 @@ def test_numbers_of_another_era_are_other_attempts(scene: Scene) -> None:
     _leaves(scene, checker)
     checker.restored()
     assert _leaves(scene, checker) == ""
+
+
+def test_the_latest_start_must_end_within_the_lease(scene: Scene) -> None:
+    """A request whose last moment to start and timeout together outlast its lease is complained of; equal is fine."""
+    checker = StartsWithinItsLease()
+    scene.stands(State.SENDING, attempts=1, lease_until=80)
+    assert _leaves(scene, checker, latest_us=60, timeout_us=20) == ""
+    assert "when its lease was over" in _leaves(scene, checker, latest_us=61, timeout_us=20)
+    assert "when its lease was over" in _leaves(scene, checker, latest_us=60, timeout_us=21)
+
+
+def test_a_lease_that_is_gone_is_no_bound(scene: Scene) -> None:
+    """Where the attempt has no lease any more, the bound is not judged: that it leaves at all is another's sentence."""
+    checker = StartsWithinItsLease()
+    scene.stands(State.SENT, attempts=1)
+    assert _leaves(scene, checker) == ""
+    scene.stands(State.SENDING, attempts=2, lease_until=10)
+    assert _leaves(scene, checker, number=1) == ""
+
+
+def _in_doubt(scene: Scene, kept_us: int | None, **more: Any) -> str:
+    """Attempt 1 began at 10 and is unknown; attempt 2 leaves, and ends at 80."""
+    scene.truth.keyed_for_us = lambda _: kept_us
+    scene.began(1, started_at=10)
+    scene.began(2, started_at=50)
+    scene.stands(State.SENDING, attempts=2, **more)
+    return _leaves(scene, NoRepeatWithoutAKey(), 2, latest_us=60, timeout_us=20)
+
+
+def test_a_repeat_in_doubt_needs_a_key(scene: Scene) -> None:
+    """Where receivers drop no repeats, or might have forgotten the key, a repeat in doubt is complained of."""
+    assert "no key makes it a repeat" in _in_doubt(scene, None)
+    assert "when its key is forgotten" in _in_doubt(scene, 69)
+    assert _in_doubt(scene, 70) == ""
+
+
+def test_a_grant_needs_no_key(scene: Scene) -> None:
+    """A granted resend leaves, whatever its receiver remembers; so does one that a guard has come too late for."""
+    assert _in_doubt(scene, None, granted=1) == ""
+    scene.truth.ledger.guarded = True
+    assert _in_doubt(scene, None) == ""
+
+
+@pytest.mark.parametrize(("outcome", "covered"), [(Outcome.REFUSED, 0), (Outcome.UNKNOWN, 1)])
+def test_what_is_not_in_doubt_needs_no_key(scene: Scene, outcome: Outcome, covered: int) -> None:
+    """After a definite no, or look-ups in vain, another attempt may leave."""
+    scene.result(outcome, covered=covered)
+    assert _in_doubt(scene, None) == ""
+
+
+def test_a_later_no_does_not_clear_an_earlier_doubt(scene: Scene) -> None:
+    """The window counts from the first attempt in doubt, whatever became of the second."""
+    scene.began(1, started_at=10)
+    scene.began(2, started_at=50)
+    scene.result(Outcome.REFUSED, 2)
+    scene.truth.keyed_for_us = lambda _: 69
+    scene.stands(State.SENDING, attempts=3)
+    assert "when its key is forgotten" in _leaves(scene, NoRepeatWithoutAKey(), 3)
+
+
+def test_a_lost_attempt_counts_from_the_due_time(scene: Scene) -> None:
+    """What a restore made forgotten may have been accepted when it was due; with no doubt at all there is no bound."""
+    checker = NoRepeatWithoutAKey()
+    scene.truth.keyed_for_us = lambda _: 70
+    scene.stands(State.SENDING, attempts=1, restored=1, due_at=9)
+    assert "when its key is forgotten" in _leaves(scene, checker)
+    scene.stands(State.SENDING, attempts=1, restored=1, due_at=10)
+    assert _leaves(scene, checker) == ""
+    scene.stands(State.SENDING, attempts=1, due_at=9)
+    assert _leaves(scene, checker) == ""
+
+
+def test_what_has_left_is_not_recorded_as_not_sent(scene: Scene) -> None:
+    """A result not_sent for an attempt that has left is complained of at once; in another era it is another attempt."""
+    checker = NotSentHasNotLeft()
+    not_sent = _change(results=[scene.result(Outcome.NOT_SENT)])
+    assert says(checker.changed(not_sent, scene.truth)) == ""
+    assert _leaves(scene, checker) == ""
+    assert "attempt 1 was not sent; it had left" in says(checker.changed(not_sent, scene.truth))
+    unknown = _change(results=[scene.result(Outcome.UNKNOWN)])
+    assert says(checker.changed(unknown, scene.truth)) == ""
+    checker.restored()
+    assert says(checker.changed(not_sent, scene.truth)) == ""
+
+
+@pytest.mark.parametrize(
+    ("outcome", "covered", "wrong"),
+    [
+        (Outcome.NOT_SENT, 0, True),
+        (Outcome.REFUSED, 0, True),
+        (Outcome.REJECTED, 0, True),
+        (Outcome.UNKNOWN, 1, True),
+        (Outcome.UNKNOWN, 0, False),
+        (Outcome.ACCEPTED, 1, False),
+    ],
+)
+def test_what_is_recorded_as_not_accepted_stays_so(scene: Scene, outcome: Outcome, covered: int, wrong: bool) -> None:
+    """An acceptance after the ledger has said no is complained of; what is unknown may be accepted still."""
+    scene.result(outcome, covered=covered)
+    complaint = says(NotSentHasNotLeft().taken(scene.takes(), scene.truth))
+    assert ("it was recorded as not accepted" in complaint) is wrong
 
 
 def test_a_second_acceptance_needs_a_grant(scene: Scene) -> None:
@@ -403,6 +534,22 @@ def test_a_delivery_without_an_end_is_complained_of(scene: Scene) -> None:
     assert "held (no_way_to_ask)" in says(NothingIsLost().ended(scene.truth))
 
 
+def _heard(scene: Scene, era: int = 0, *, alive: bool = True) -> str:
+    scene.truth.heard = [Heard(Incarnation("w1", alive=alive), ONE, era, 1)]
+    return says(NoAnswerIsDropped().ended(scene.truth))
+
+
+def test_a_dropped_answer_is_complained_of(scene: Scene) -> None:
+    """What a living worker has heard must be on record in the end, unless its past was made forgotten."""
+    assert "the answer to attempt 1 was dropped" in _heard(scene)
+    scene.result(Outcome.UNKNOWN)
+    assert "the answer to attempt 1 was dropped" in _heard(scene)
+    assert _heard(scene, era=1) == ""
+    assert _heard(scene, alive=False) == ""
+    scene.result(Outcome.REFUSED)
+    assert _heard(scene) == ""
+
+
 def test_two_names_must_be_noted(scene: Scene) -> None:
     """Two accepted results under two names need an event, where names name messages."""
     scene.stands(State.SENT)
@@ -427,6 +574,6 @@ def _accepted_as(scene: Scene, *names: str) -> None:
 
 
 def test_every_checker_is_asked() -> None:
-    """No checker of the module is left out of the list."""
-    kinds = {kind for kind in Checker.__subclasses__() if kind.__module__ == "duly.sim.checkers"}
+    """No checker of the package is left out of the list."""
+    kinds = {kind for kind in Checker.__subclasses__() if kind.__module__.startswith("duly.sim.checkers.")}
     assert kinds == set(CHECKERS)

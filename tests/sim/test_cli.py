@@ -11,12 +11,12 @@ import typer
 from typer.testing import CliRunner, Result
 
 from duly.cli.app import build
-from duly.cli.commands.simulate import answer
-from duly.cli.surface import Surface
+from duly.cli.commands.simulate import Play, answer, register
+from duly.cli.surface import Shared, Surface
 from duly.sim.history import History
-from duly.sim.plan import Plan, draw
+from duly.sim.plan import draw
 from duly.sim.report import Report
-from duly.sim.run import Ended, Ground
+from duly.sim.run import Ended
 from duly.sim.truth import Complaint, Violation
 
 ONE: Final = bytes(16)
@@ -86,19 +86,28 @@ def test_a_failing_seed_is_told_and_exits_1(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize(("arguments", "shrinks"), [((), True), (("--shrink",), True), (("--no-shrink",), False)])
-def test_a_failing_world_is_made_smaller_unless_one_says_no(
-    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], shrinks: bool
-) -> None:
-    """Many worlds are played to find the smallest that fails, or with --no-shrink only the one that failed."""
-    played: list[int] = []
+def test_a_failing_world_is_made_smaller_unless_one_says_no(arguments: tuple[str, ...], shrinks: bool) -> None:
+    """The smallest world that fails is looked for unless --no-shrink is given."""
+    asked: list[tuple[range, bool]] = []
 
-    def play(_: Ground, plan: Plan) -> Ended:
-        played.append(plan.seed)
-        return replace(_ended(), plan=plan)
+    def play(_surface: Surface, seeds: range, _traced: list[str] | None, *, shrinks: bool) -> Report:
+        asked.append((seeds, shrinks))
+        return _failed()
 
-    monkeypatch.setattr(Ground, "play", play)
-    assert duly("simulate", "--seeds", "3", *arguments).exit_code == 1
-    assert (len(played) > 1) is shrinks
+    assert CliRunner().invoke(_program(play), ["simulate", "--seeds", "3", *arguments]).exit_code == 1
+    assert asked == [(range(1, 4), shrinks)]
+
+
+def _program(play: Play) -> typer.Typer:
+    """`duly` with this one command, whose worlds are the test's."""
+    app = typer.Typer()
+
+    @app.callback()
+    def root(context: typer.Context) -> None:
+        context.obj = Shared(None, as_json=False)
+
+    register(app, play)
+    return app
 
 
 @pytest.mark.parametrize("arguments", [("--seeds", "0"), ("--first", "-1"), ("--seeds", "many")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Coroutine
 from datetime import timedelta
 from typing import Any, Final
@@ -10,16 +11,16 @@ import pytest
 
 from duly.core.model import Capabilities, Channel, LookKind, Settlement, Signal
 from duly.errors import StoreUnavailable
-from duly.ports import Answer, HttpRequest, Settled
+from duly.ports import Answer, Batch, HttpRequest, Settled
 from duly.sim.chance import Chance
 from duly.sim.clocks import SECOND_US, Time, WorkerClock
 from duly.sim.faults import Faults, Kind
-from duly.sim.ports import SimStore
+from duly.sim.ports import Queue, SimStore
 from duly.sim.post import Postman
 from duly.sim.receivers import Accepted, Receiver
 from duly.sim.scheduler import Deadly, Incarnation, Scheduler
 from duly.sim.truth import Taken
-from duly.sim.turns import NEVER_US, Turn
+from duly.sim.turns import NEVER_US, Fate, Turn
 
 ALWAYS: Final = 2.0
 
@@ -136,6 +137,96 @@ def test_a_rest_ends_when_there_is_something_to_do() -> None:
     assert woken[0] >= moment
 
 
+def test_a_frozen_worker_may_wake_when_it_matters() -> None:
+    """Of the frozen ones only those that are named go on soon, at the latest after two seconds, and mostly so."""
+    scheduler = _scheduler()
+    lives = [Incarnation(f"w{number}", frozen_until_us=NEVER_US) for number in range(40)]
+
+    async def stand() -> None:
+        await Turn("stand")
+
+    for life in lives:
+        scheduler.start(life, life.name, stand())
+    scheduler.wake({life.name for life in lives[:30]}, Chance(1, "wake"))
+    soon = [life.frozen_until_us <= scheduler.time.after(2.0) for life in lives]
+    assert 5 < sum(soon[:30]) < 25
+    assert not any(soon[30:])
+    for actor in scheduler.actors:
+        actor.coroutine.close()
+
+
+def _ask(scheduler: Scheduler, times: int) -> list[Fate]:
+    """What becomes of so many calls of the database."""
+    heard: list[Fate] = []
+
+    async def ask() -> None:
+        heard.extend([await Turn("store.ask", fragile=True) for _ in range(times)])
+
+    _play(scheduler, Incarnation("everybody", mortal=False), ask())
+    return heard
+
+
+def test_a_database_that_is_away_answers_nobody_for_a_while() -> None:
+    """After some calls that go unanswered the next ones do too, and then it comes back."""
+    scheduler = _scheduler(store_unanswered=0.1)
+    heard = _ask(scheduler, 40_000)
+    assert heard.count(Fate.UNANSWERED) > 2 * scheduler.faults.counts[Kind.STORE_UNANSWERED] > 0
+    assert heard.count(Fate.GOES) > 100
+
+
+def test_a_database_that_is_away_comes_back_when_faults_stop() -> None:
+    """Once faults are off it answers, however long it would have been away."""
+    scheduler = _scheduler(store_unanswered=ALWAYS)
+    assert set(_ask(scheduler, 20)) == {Fate.UNANSWERED}
+    assert scheduler.faults.counts[Kind.STORE_UNANSWERED] < 20
+    scheduler.faults.on = False
+    assert set(_ask(scheduler, 20)) == {Fate.GOES}
+
+
+# --- the queue -----------------------------------------------------------------------------------
+
+BATCH: Final = Batch(0.0, Time().now(), [])
+
+
+def _queue() -> Queue:
+    scheduler = _scheduler()
+    return Queue(scheduler, scheduler.faults, Chance(1, "queue"))
+
+
+def _pass_a_minute(queue: Queue) -> None:
+    """Somebody rests for as long as a copy may be away."""
+
+    async def rest() -> None:
+        await Turn("rest", queue.scheduler.time.after(60.0))
+
+    _play(queue.scheduler, Incarnation("w1"), rest())
+
+
+def test_a_copy_of_a_batch_comes_back_by_itself() -> None:
+    """It is a reason to look for its provider's route, is handed out once, and is counted then."""
+    queue = _queue()
+    queue.let_stray("hooks", BATCH)
+    assert not queue.is_due("send hooks")
+    _pass_a_minute(queue)
+    assert queue.is_due("send hooks")
+    assert not queue.is_due("send smss")
+    assert queue.stray("smss") is None
+    assert queue.stray("hooks") is BATCH
+    assert queue.stray("hooks") is None
+    assert queue.faults.counts[Kind.BATCH_COPY] == 1
+
+
+def test_no_copy_outlives_a_stop() -> None:
+    """What was on its way back when everything was stopped does not come, nor does what had come."""
+    queue = _queue()
+    queue.let_stray("hooks", BATCH)
+    _pass_a_minute(queue)
+    queue.let_stray("hooks", BATCH)
+    queue.start_over()
+    _pass_a_minute(queue)
+    assert queue.stray("hooks") is None
+
+
 # --- the store's port ----------------------------------------------------------------------------
 
 
@@ -205,6 +296,15 @@ def test_a_workers_clock_starts_and_runs_as_it_likes() -> None:
     time.us += 1000 * SECOND_US
     assert before == 1e6
     assert clock.reading() - before == pytest.approx(1000.5)
+
+
+def test_a_clock_tells_when_it_shows_something() -> None:
+    """The moment at which it shows a reading is the one at which it is read; an infinite one never comes."""
+    time = Time()
+    clock = WorkerClock(time, offset=1e6, pace=0.9995)
+    time.us += 12_345_678
+    assert clock.us_at(clock.reading()) == pytest.approx(time.us, abs=1)
+    assert clock.us_at(math.inf) == NEVER_US
 
 
 # --- receivers -----------------------------------------------------------------------------------

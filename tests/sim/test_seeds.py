@@ -23,8 +23,9 @@ from duly.sim.run import Ended, ground
 from duly.sim.transitions import NOT_MADE, missing, shown
 
 DAY: Final = timedelta(days=1)
-#: Seeds in which moves are made that most worlds do not make: see test_the_seeds_exercise_everything.
-RARE: Final = (3414, 3465, 3537, 3622, 4592, 4982, 5019, 6539, 6827, 6863)
+#: Seeds in which moves are made that most worlds do not make: see test_the_seeds_exercise_everything. If one is missing
+#: because worlds have changed, `duly simulate --json` over other seeds finds a world that makes it.
+RARE: Final = (3414, 3431, 3460, 3487, 4722, 4814, 5019, 6588, 6665, 6827)
 SEEDS: Final = (*range(1, 201 - len(RARE)), *RARE)
 PARTS: Final = 8
 #: Seeds that failed once, with what was wrong then.
@@ -62,10 +63,7 @@ def test_the_promise_holds(part: int) -> None:
 
 
 def test_the_seeds_exercise_everything() -> None:
-    """Together, 200 seeds show every kind of fault, and make every move of the table that a simulation can make.
-
-    If one is missing because worlds have changed, `duly simulate --json` over other seeds finds one that makes it.
-    """
+    """Together, 200 seeds show every kind of fault, and make every move of the table that a simulation can make."""
     reports = _all_played()
     assert sum(report.seeds for report in reports) == 200
     assert [shown(step) for step in missing(step for report in reports for step in report.transitions)] == []

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from duly.sim.history import History
 from duly.sim.plan import Feature, Plan, draw
+from duly.sim.report import play_all
 from duly.sim.run import Ended
 from duly.sim.shrink import described, shrink, smaller
 from duly.sim.truth import Complaint, Violation
@@ -55,6 +58,22 @@ def test_shrinking_is_bounded() -> None:
     failed = _ended(_full(), "NothingTwice")
     assert shrink(failed, play, worlds_max=5) is failed
     assert len(played) == 5
+
+
+@pytest.mark.parametrize("shrinks", [True, False])
+def test_shrinking_may_be_left_out(shrinks: bool) -> None:
+    """Of many seeds the first that fails ends the run; worlds are played after it only to find a smaller one."""
+    played: list[Plan] = []
+
+    def play(plan: Plan) -> Ended:
+        played.append(plan)
+        return _ended(plan, "NothingTwice" if plan.seed > 1 else None)
+
+    report = play_all(range(1, 10), play, shrinks=shrinks)
+    assert report.seeds == 2
+    assert report.failed is not None
+    assert report.failed.plan == draw(2)
+    assert (report.smallest is not report.failed, len(played) > 2) == (shrinks, shrinks)
 
 
 def test_every_smaller_plan_has_something_less() -> None:

@@ -10,11 +10,12 @@ thread, no event loop and no clock of the machine, so a seed is played the same 
     scheduler     who goes on, when, with which fate      turns       what a coroutine yields
     ports         the store, claims, content, policies    network     transports, and what is under way
     receivers     what receivers truly accepted           providers   the adapters in front of them
-    post          what receivers report by themselves
+    messages      who hears what leaves and arrives       post        what receivers report by themselves
     people        the application and the operator        restoring   an old backup comes back
     ledger        what was committed, seen from outside   truth       what really happened beside it
-    checkers      the promise, as code that can say no    history     what happened, told when it failed
-    shrink        the smallest world that still fails     report      many seeds
+    checkers      the promise, as code that can say no    judge       who asks all of them
+    history       what happened, told when it failed      report      many seeds
+    shrink        the smallest world that still fails
 
 After every commit the *checkers* compare the ledger with what was there before, and with the truth: what
 receivers really accepted. Then faults stop, and everything must come to its end. `duly simulate` runs it.

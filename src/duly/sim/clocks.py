@@ -67,6 +67,12 @@ class WorkerClock:
         """What it showed, or will show, at a moment of the database's time."""
         return self._offset + (us - START_US) / SECOND_US * self._pace
 
+    def us_at(self, reading: float) -> int:
+        """The moment of the database's time at which it shows that; never, if it is infinite."""
+        if reading == math.inf:
+            return NEVER_US
+        return START_US + round((reading - self._offset) / self._pace * SECOND_US)
+
     async def sleep(self, seconds: float) -> None:
         """See Clock.sleep."""
         await Turn("clock.sleep", self._time.after(seconds / self._pace))

@@ -98,6 +98,7 @@ class Change(NamedTuple):
     events: tuple[EventRow, ...]
     guarded: bool  # a restore guard was open before the call, and still is
     forbidden: dict[bytes, str]  # deliveries for which nothing may begin, and why
+    arguments: tuple[Any, ...]  # of the call
 
     def explained(self, delivery: bytes) -> bool:
         """Whether an attempt's result or an event of the same commit tells why a delivery moved."""
@@ -144,7 +145,7 @@ class Ledger:
         self._raw.backup(copy)
         copy.close()
 
-    def look(self, at_us: int, actor: str, call: str) -> Change | None:
+    def look(self, at_us: int, actor: str, call: str, arguments: tuple[Any, ...] = ()) -> Change | None:
         """What was committed since the last look; None if nothing was."""
         version = self._row("version")[0]
         if version == self._version:
@@ -155,7 +156,8 @@ class Ledger:
         results, events = tuple(self._new_results()), tuple(self._new_events())
         self.moments = self._moments()
         forbidden = dict(self._rows("forbidden")) if attempts else {}
-        return Change(at_us, actor, call, moves, attempts, results, events, was_guarded and self.guarded, forbidden)
+        guarded = was_guarded and self.guarded
+        return Change(at_us, actor, call, moves, attempts, results, events, guarded, forbidden, arguments)
 
     def accepted_names(self) -> dict[bytes, set[str]]:
         """Under which names each delivery was accepted, as far as results tell."""

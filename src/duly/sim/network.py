@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from duly.ports import Answer, Completion, HttpRequest, Mail, Request, Sent
 from duly.sim.chance import Chance
-from duly.sim.clocks import WorkerClock
+from duly.sim.clocks import SECOND_US, WorkerClock
 from duly.sim.faults import Faults, Kind
 from duly.sim.receivers import Receiver, Visit
 from duly.sim.scheduler import Deadly, Incarnation, Scheduler
 from duly.sim.turns import Fate, Turn
 
-__all__ = ["Network", "SimTransport"]
+__all__ = ["Bound", "Network", "SimTransport"]
 
 WAY_SECONDS: Final = (0.002, 0.5)
 #: A slow way takes up to this part of the time that the sender waits.
@@ -33,6 +33,13 @@ TIMED_OUT: Final = Answer(error="timeout", sent=Sent.SOME)
 CUT: Final = Answer(error="reset", sent=Sent.SOME)
 
 
+class Bound(NamedTuple):
+    """When a request may start at the latest, in the database's time, and how long it may be under way."""
+
+    latest_us: int
+    timeout_us: int
+
+
 @dataclass(slots=True)
 class Network:
     """Carries requests to receivers, by the provider's name. `left` hears of every message that leaves."""
@@ -41,16 +48,18 @@ class Network:
     receivers: dict[str, Receiver]
     faults: Faults
     chance: Chance
-    left: Callable[[Incarnation, str, HttpRequest], None]
+    left: Callable[[Incarnation, str, HttpRequest, Bound], None]
     answered: Callable[[Incarnation, HttpRequest, Answer], None]
 
-    def carry(self, transport: SimTransport, content: HttpRequest, land: Callable[[Answer], None]) -> None:
+    def carry(
+        self, transport: SimTransport, content: HttpRequest, land: Callable[[Answer], None], bound: Bound
+    ) -> None:
         """Let a request leave; its answer lands by itself."""
         if self.faults.strikes(Kind.NOT_CONNECTED):
             land(NOT_CONNECTED)
             return
         if content.method != "GET":
-            self.left(transport.life, transport.provider, content)
+            self.left(transport.life, transport.provider, content, bound)
         time = self.scheduler.time
         gives_up_us = time.after(transport.timeout_seconds)
         arrives_us = min(time.after(self._way(transport.timeout_seconds)), gives_up_us)
@@ -153,7 +162,10 @@ class SimTransport:
         elif self.clock.reading() >= request.start_before:
             self._land(token, TOO_LATE)
         else:
-            self.network.carry(self, content, lambda answer: self._land(token, answer))
+            self.network.carry(self, content, lambda answer: self._land(token, answer), self._bound(request))
+
+    def _bound(self, request: Request) -> Bound:
+        return Bound(self.clock.us_at(request.start_before), round(self.timeout_seconds * SECOND_US))
 
     def _land(self, token: int, answer: Answer) -> None:
         """A frozen worker reads its answers when it is awake again."""

@@ -198,13 +198,18 @@ def _providers(chance: Chance) -> list[ProviderPlan]:
     ]
 
 
+def _key_window(chance: Chance) -> timedelta:
+    """Short in half of the cases: otherwise nobody would still be asking when it ends."""
+    return timedelta(seconds=chance.spread(70.0, chance.pick((300.0, 2 * 86400.0))))
+
+
 def _promise(chance: Chance, channel: Channel) -> Capabilities:
     """Mostly one way to ask, sometimes two, sometimes none."""
     ways = {chance.pick(list(Ask)) for _ in range(chance.pick((0, 1, 1, 1, 2)))}
     looks = ways & {Ask.BY_ID, Ask.BY_KEY, Ask.SEARCH}
     return Capabilities(
         channel,
-        keyed_for=timedelta(seconds=chance.spread(70.0, 2 * 86400.0)) if Ask.KEYED in ways else None,
+        keyed_for=_key_window(chance) if Ask.KEYED in ways else None,
         lookup_by_id=Ask.BY_ID in ways,
         lookup_by_key=Ask.BY_KEY in ways,
         echoes_key=Ask.ECHO in ways,

@@ -19,12 +19,13 @@ from duly.ports import Batch, Clock, Store
 from duly.sim.chance import Chance
 from duly.sim.clocks import Time
 from duly.sim.faults import Faults, Kind
-from duly.sim.scheduler import Deadly, Incarnation
+from duly.sim.scheduler import Deadly, Incarnation, Scheduler
 from duly.sim.turns import Fate, Turn
 
 __all__ = ["Hands", "Queue", "SimClaims", "SimPolicies", "SimStore", "SimTemplates", "Watcher"]
 
 SLOW_REPLY_SECONDS: Final = (0.5, 90.0)
+ASTRAY_SECONDS: Final = (0.001, 60.0)
 #: How often a worker that holds nothing asks for a suspect that is to be held alone.
 ALONE_PART: Final = 0.3
 UNANSWERED: Final = "the database does not answer"
@@ -94,17 +95,43 @@ class SimStore:
 
 @dataclass(slots=True)
 class Queue:
-    """Where a batch may go astray: what one worker was handed, it or another may be handed once more."""
+    """Where a batch may go astray: what one worker was handed comes back by itself, for it or for another.
 
+    So a copy is there although the ledger has nothing to send: it is a reason to look for the duty `send` (`is_due`).
+    """
+
+    scheduler: Scheduler
     faults: Faults
     chance: Chance
     strays: list[tuple[str, Batch]] = field(default_factory=list)  # (provider, batch)
+    restarts: int = 0
+
+    def let_stray(self, provider: str, batch: Batch) -> None:
+        """Bring a copy back after a while, unless all is stopped before."""
+        restarts = self.restarts
+
+        def come_back() -> None:
+            if self.restarts == restarts:
+                self.strays.append((provider, batch))
+                self.scheduler.rested()
+
+        self.scheduler.at(self.scheduler.time.after(self.chance.spread(*ASTRAY_SECONDS)), come_back)
+
+    def start_over(self) -> None:
+        """Lose every copy."""
+        self.restarts += 1
+        self.strays.clear()
+
+    def is_due(self, duty: str) -> bool:
+        """Whether a copy waits for whoever has this duty."""
+        return any(duty == f"send {provider}" for provider, _ in self.strays)
 
     def stray(self, provider: str) -> Batch | None:
         """A batch that somebody of this provider was handed before."""
         mine = [entry for entry in self.strays if entry[0] == provider]
-        if not mine or not self.faults.strikes(Kind.BATCH_COPY):
+        if not mine:
             return None
+        self.faults.counts[Kind.BATCH_COPY] += 1
         entry = self.chance.pick(mine)
         self.strays.remove(entry)
         return entry[1]
@@ -149,7 +176,7 @@ class SimClaims:
         if batch is None or self._keep_back(batch):
             return None
         if self.queue.faults.strikes(Kind.BATCH_TWICE):
-            self.queue.strays.append((self.provider, batch))
+            self.queue.let_stray(self.provider, batch)
         return batch
 
     def _come_late(self) -> Batch | None:

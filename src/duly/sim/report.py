@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from duly.sim.faults import Kind
-from duly.sim.plan import draw
+from duly.sim.plan import Plan, draw
 from duly.sim.run import Ended, ground
 from duly.sim.shrink import described, shrink
 from duly.sim.transitions import NOT_MADE, Step, missing, shown
 
-__all__ = ["Report", "simulate"]
+__all__ = ["Report", "play_all", "simulate"]
 
 
 @dataclass(slots=True)
@@ -79,15 +79,26 @@ def simulate(seeds: Iterable[int], played: Callable[[Ended], None] | None = None
 
     Shrinking plays some hundred worlds more; without it `smallest` is the world that failed.
     """
-    report = Report()
     with ground() as place:
-        for seed in seeds:
-            ended = place.play(draw(seed))
-            report.add(ended)
-            if played is not None:
-                played(ended)
-            if ended.violation is not None:
-                report.failed = ended
-                report.smallest = shrink(ended, place.play) if shrinks else ended
-                break
+        return play_all(seeds, place.play, played, shrinks=shrinks)
+
+
+def play_all(
+    seeds: Iterable[int],
+    play: Callable[[Plan], Ended],
+    played: Callable[[Ended], None] | None = None,
+    *,
+    shrinks: bool = True,
+) -> Report:
+    """The same with worlds of the caller's: `play` runs a plan to its end."""
+    report = Report()
+    for seed in seeds:
+        ended = play(draw(seed))
+        report.add(ended)
+        if played is not None:
+            played(ended)
+        if ended.violation is not None:
+            report.failed = ended
+            report.smallest = shrink(ended, play) if shrinks else ended
+            break
     return report

@@ -8,7 +8,7 @@ share an `Incarnation`, and die with it: they are closed where they stand, in th
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,6 +22,10 @@ __all__ = ["Actor", "Deadly", "Incarnation", "Scheduler"]
 CALL_SECONDS: Final = (0.0002, 0.02)
 LEAP_SECONDS: Final = (0.05, 20.0)
 FREEZE_SECONDS: Final = (1.0, 400.0)
+WAKE_SECONDS: Final = (0.001, 2.0)
+#: How often the database, once it has not answered, is away for a while.
+AWAY_PART: Final = 0.3
+AWAY_SECONDS: Final = (0.1, 60.0)
 FREEZES: Final = {"transport.start": Kind.FREEZE_BEFORE_SENDING}
 #: Where a coroutine stands before its first line.
 FIRST: Final = Turn("start")
@@ -71,6 +75,7 @@ class Scheduler:
     actors: list[Actor] = field(default_factory=list)
     _agenda: list[tuple[int, int, Callable[[], None]]] = field(default_factory=list)
     _planned: int = 0
+    _away_until_us: int = 0
 
     def start(self, life: Incarnation, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
         """Let a coroutine take part, from its first line on."""
@@ -89,6 +94,12 @@ class Scheduler:
             self.actors.remove(actor)
             if actor is not self.current:
                 actor.coroutine.close()
+
+    def wake(self, names: Collection[str], chance: Chance) -> None:
+        """Let frozen ones of these names go on soon: each of their coroutines may be what wakes them."""
+        for life in (actor.life for actor in self.actors):
+            if life.name in names and life.frozen_until_us > self.time.us and chance.happens(0.5):
+                life.frozen_until_us = self.time.after(chance.spread(*WAKE_SECONDS))
 
     def rested(self) -> None:
         """Something has changed: whoever rests may look again soon."""
@@ -186,5 +197,10 @@ class Scheduler:
         return self._fate_of_database() if turn.fragile else Fate.GOES
 
     def _fate_of_database(self) -> Fate:
+        """What becomes of a call of the database: while it is away, it answers nobody."""
+        if self.faults.on and self.time.us < self._away_until_us:
+            return Fate.UNANSWERED
         fault = self.faults.first(OF_DATABASE)
+        if fault is Kind.STORE_UNANSWERED and self.chance.happens(AWAY_PART):
+            self._away_until_us = self.time.after(self.chance.spread(*AWAY_SECONDS))
         return Fate.GOES if fault is None else OF_DATABASE[fault]

@@ -20,8 +20,9 @@ from typing import Final, NamedTuple
 
 from duly.core.model import Outcome, Settlement
 from duly.sim.ledger import Change, Ledger
+from duly.sim.scheduler import Incarnation
 
-__all__ = ["DEFINITELY_NOT", "OPERATOR", "Checker", "Complaint", "Left", "Taken", "Truth", "Violation"]
+__all__ = ["DEFINITELY_NOT", "OPERATOR", "Checker", "Complaint", "Heard", "Left", "Taken", "Truth", "Violation"]
 
 #: Who decides, in the name of people.
 OPERATOR: Final = "operator"
@@ -42,6 +43,22 @@ class Left(NamedTuple):
     delivery: bytes
     number: int
     body_hash: bytes
+    latest_us: int  # until when its worker would have let it start, in the database's time
+    timeout_us: int  # as long as it may be under way
+
+    @property
+    def ends_us(self) -> int:
+        """When it would have ended, had it started at the last moment."""
+        return self.latest_us + self.timeout_us
+
+
+class Heard(NamedTuple):
+    """A definite answer to an attempt that has reached its worker."""
+
+    by: Incarnation
+    delivery: bytes
+    era: int
+    number: int
 
 
 class Taken(NamedTuple):
@@ -62,6 +79,8 @@ class Truth:
     taken: dict[bytes, list[Taken]] = field(default_factory=dict)
     era: int = 0
     names_message: Callable[[str], bool] = lambda _: True
+    keyed_for_us: Callable[[str], int | None] = lambda _: None  # for how long a provider drops repeats
+    heard: list[Heard] = field(default_factory=list)
     may_resend: Callable[[bytes], bool] = lambda _: False  # whether a policy lets this delivery be sent again in doubt
     expected: dict[bytes, str] = field(default_factory=dict)  # deliveries that must exist in the end, and why
 

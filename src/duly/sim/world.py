@@ -9,30 +9,29 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
 from duly.core import keys
-from duly.core.model import OnDoubt, Outcome, Settlement
+from duly.core.model import OnDoubt
 from duly.core.states import FINAL, State
-from duly.ports import Answer, HttpRequest, Settled, Store
+from duly.ports import Settled, Store
 from duly.sim.chance import Chance
-from duly.sim.checkers import CHECKERS
 from duly.sim.clocks import Time
 from duly.sim.faults import Faults
 from duly.sim.history import History
-from duly.sim.ledger import Change, Ledger
+from duly.sim.judge import Judge
+from duly.sim.ledger import AttemptRow, Change, Ledger
+from duly.sim.messages import Messages, kept_us
 from duly.sim.network import Network
 from duly.sim.people import APPLICATION, People
-from duly.sim.plan import Feature, Plan, ProviderPlan
+from duly.sim.plan import Feature, Plan
 from duly.sim.ports import Queue, SimStore
 from duly.sim.post import POSTMAN, Postman
-from duly.sim.receivers import Accepted, Receiver
 from duly.sim.restoring import Restorer
 from duly.sim.scheduler import Incarnation, Scheduler
-from duly.sim.truth import Checker, Complaint, Left, Taken, Truth, Violation
+from duly.sim.truth import Complaint, Truth, Violation
 from duly.sim.turns import NEVER_US
 from duly.sim.workers import NAMESPACE, Worker, clock_of
 from duly.stores.sqlite import SqliteStore
@@ -64,8 +63,10 @@ class World:
         self.faults = Faults(plan.seed, dict(plan.faults))
         self.scheduler = Scheduler(self.time, self._chance("scheduler"), self.faults, self._due, self._life_told)
         self.ledger = Ledger(path)
-        self.truth = Truth(self.ledger, names_message=self._names_message, may_resend=self._may_resend)
-        self.checkers: list[Checker] = [kind() for kind in CHECKERS]
+        self.truth = Truth(
+            self.ledger, names_message=self._names_message, keyed_for_us=self._keyed_for_us, may_resend=self._may_resend
+        )
+        self.judge = Judge(self.truth)
         self._path, self._backup = path, path.with_suffix(".backup")
         self._store: SqliteStore | None = None
         self._hired = 0
@@ -78,18 +79,22 @@ class World:
 
     def _build(self) -> None:
         self._open()
-        receivers = {one.name: self._receiver(one) for one in self.plan.providers}
-        self.network = Network(
-            self.scheduler, receivers, self.faults, self._chance("network"), self._left, self._answered
-        )
-        self.queue = Queue(self.faults, self._chance("queue"))
         port = self._port(self._everybody)
         self.people = People(self.plan, port, self.time, self._chance("people"), self.truth)
         receipts = self.plan.has(Feature.RECEIPTS)
         self.postman = Postman(port, self.scheduler, self._everybody, self._chance("postman"), receipts)
+        self.network = self._network(
+            Messages(self.plan, self.time, self.faults, self.history, self.judge, self.postman)
+        )
+        self.queue = Queue(self.scheduler, self.faults, self._chance("queue"))
         self._start_people(port)
         for _ in range(self.plan.workers):
             self._hire()
+
+    def _network(self, messages: Messages) -> Network:
+        receivers = {one.name: messages.receiver(one) for one in self.plan.providers}
+        chance = self._chance("network")
+        return Network(self.scheduler, receivers, self.faults, chance, messages.left, messages.answered)
 
     # --- run -------------------------------------------------------------------------------------
 
@@ -134,8 +139,7 @@ class World:
         )
 
     def _judge_end(self) -> None:
-        for checker in self.checkers:
-            self._judge(checker, checker.ended(self.truth))
+        self.judge.ended()
         if self._store is not None:
             broken = [f"{name}: {count}" for name, count in drive(self._store.views().invariants()) if count]
             if broken:
@@ -200,18 +204,13 @@ class World:
     def called(self, life: Incarnation, call: str, arguments: tuple[Any, ...], reply: object) -> None:
         """See Watcher."""
         self.tally.calls += 1
-        change = None if self._store is None else self.ledger.look(self.time.us, life.name, call)
+        change = None if self._store is None else self.ledger.look(self.time.us, life.name, call, arguments)
         self.history.add(self.time.us, life.name, call, arguments, "->", reply, *([change] if change else []))
         if change is not None:
             self._changed(change)
         if isinstance(reply, Settled):
-            self._settled(arguments[1])
-
-    def _settled(self, rows: Sequence[Settlement]) -> None:
-        for row in rows:
-            if row.result.outcome is Outcome.ACCEPTED:
-                for checker in self.checkers:
-                    self._judge(checker, checker.accepted(row, self.truth))
+            for row in arguments[1]:
+                self.judge.settled(row)
 
     def _changed(self, change: Change) -> None:
         for before, after in change.moves:
@@ -219,54 +218,29 @@ class World:
             if origin is not after.state:
                 self.transitions[origin, after.state] += 1
         self.events.update(row.kind for row in change.events)
-        for checker in self.checkers:
-            self._judge(checker, checker.changed(change, self.truth))
+        for row in change.attempts:
+            self._wake_holders(row)
+        self.judge.changed(change)
         self.scheduler.rested()
 
-    def _judge(self, checker: Checker, complaints: Iterator[Complaint]) -> None:
-        for complaint in complaints:
-            raise Violation(type(checker).__name__, complaint)
+    def _wake_holders(self, row: AttemptRow) -> None:
+        """A frozen worker may wake just as another begins what it had begun: that is when its fence must hold."""
+        earlier = [self.ledger.attempts.get((row.id, number)) for number in range(1, row.number)]
+        holders = {one.worker for one in earlier if one is not None} - {row.worker}
+        if holders:
+            self.scheduler.wake(holders, self.network.chance)
 
     def _due(self, duty: str) -> int:
-        return self.ledger.moments.get(duty, NEVER_US)
+        return 0 if self.queue.is_due(duty) else self.ledger.moments.get(duty, NEVER_US)
 
-    # --- messages --------------------------------------------------------------------------------
-
-    def _receiver(self, one: ProviderPlan) -> Receiver:
-        refuses = frozenset(f"{recipient}@{one.channel}" for recipient in self.plan.refused)
-        return Receiver(
-            one.name,
-            one.keeps or one.promise,
-            self.time,
-            self.faults,
-            self._chance(f"receiver {one.name}"),
-            self._taken,
-            refuses,
-            self.plan.has(Feature.LIES),
-        )
-
-    def _left(self, life: Incarnation, provider: str, content: HttpRequest) -> None:
-        headers = dict(content.headers)
-        delivery = _delivery(headers["idempotency-key"])
-        left = Left(delivery, int(headers["attempt"]), keys.payload_hash(content.body))
-        self.history.add(self.time.us, life.name, f"a request leaves for {provider}", left)
-        for checker in self.checkers:
-            self._judge(checker, checker.left(left, self.truth))
-
-    def _answered(self, life: Incarnation, content: HttpRequest, answer: Answer) -> None:
-        self.history.add(self.time.us, life.name, "an answer arrives", content, answer)
-
-    def _taken(self, receiver: Receiver, accepted: Accepted) -> None:
-        asked = accepted.asked
-        taken = Taken(_delivery(asked.key), self.truth.era, asked.number, accepted.request_id, accepted.denied)
-        self.truth.taken.setdefault(taken.delivery, []).append(taken)
-        self.history.add(self.time.us, receiver.name, "accepts it", taken)
-        self.postman.expect(receiver, taken)
-        for checker in self.checkers:
-            self._judge(checker, checker.taken(taken, self.truth))
+    # --- what is promised ------------------------------------------------------------------------
 
     def _names_message(self, provider: str) -> bool:
         return self.network.receivers[provider].promise.names_message
+
+    def _keyed_for_us(self, provider: str) -> int | None:
+        """What was declared: Duly cannot know of a receiver that keeps less."""
+        return next(kept_us(one.promise) for one in self.plan.providers if one.name == provider)
 
     def _may_resend(self, reminder: bytes) -> bool:
         """Whether some configuration lets deliveries of this reminder's account be sent again in doubt."""
@@ -306,6 +280,7 @@ class World:
         """Every worker is killed, and the database is away."""
         self.history.add(self.time.us, "operator", "stops everything")
         self._restoring = True
+        self.queue.start_over()
         for life in {id(actor.life): actor.life for actor in self.scheduler.actors if actor.life.mortal}.values():
             self.scheduler.kill(life, "is stopped")
         if self._store is not None:
@@ -319,23 +294,13 @@ class World:
         shutil.copyfile(self._backup, self._path)
         self._open()
         self.ledger.start_over()
-        self.truth.era += 1
-        self.queue.strays.clear()
-        for checker in self.checkers:
-            checker.restored()
+        self.judge.restored()
         self.history.add(self.time.us, "operator", "puts the backup back")
 
     def _work_again(self) -> None:
         self._restoring = False
         for _ in range(self.plan.workers):
             self._hire()
-
-
-def _delivery(key: str) -> bytes:
-    found = keys.parse(key)
-    if found is None:
-        raise ValueError(f"{key!r} is no delivery's key")
-    return found
 
 
 def _reminder_id(account: str, key: str) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
 import typer
 
@@ -14,33 +14,22 @@ if TYPE_CHECKING:
     from duly.sim.report import Report
     from duly.sim.run import Ended
 
-__all__ = ["answer", "register"]
+__all__ = ["Play", "answer", "play_seeds", "register"]
 
 SEEDS_MAX: Final = 10_000_000
-SEED_MAX: Final = 2**53
+FIRST_OF_SEEDS_MAX: Final = 2**53
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
+class Play(Protocol):
+    """Plays the worlds of some seeds; their lines go to `traced`, if that is a list."""
 
-    @command(app)
-    def simulate(
-        surface: Surface,
-        seeds: Annotated[int, typer.Option(min=1, max=SEEDS_MAX, help="How many worlds to play.")] = 200,
-        first: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="The first seed.")] = 1,
-        trace: Annotated[bool, typer.Option("--trace", help="Print all that happens, call by call.")] = False,
-        shrink: Annotated[
-            bool, typer.Option("--shrink/--no-shrink", help="Look for the smallest world that fails as the seed does.")
-        ] = True,
-    ) -> None:
-        """Play seeded worlds full of faults against the real ledger. Exit 1 with the first seed that fails."""
-        traced: list[str] | None = [] if trace else None
-        started = time.monotonic()
-        report = _play(surface, range(first, first + seeds), traced, shrinks=shrink)
-        answer(surface, report, time.monotonic() - started, traced)
+    def __call__(self, surface: Surface, seeds: range, traced: list[str] | None, /, *, shrinks: bool) -> Report:
+        """Up to the first that fails."""
+        ...
 
 
-def _play(surface: Surface, seeds: range, traced: list[str] | None, *, shrinks: bool) -> Report:
+def play_seeds(surface: Surface, seeds: range, traced: list[str] | None, *, shrinks: bool) -> Report:
+    """See Play. There is a progress bar on stderr."""
     from duly.sim.report import simulate
 
     with surface.progress("worlds", len(seeds)) as advance:
@@ -51,6 +40,26 @@ def _play(surface: Surface, seeds: range, traced: list[str] | None, *, shrinks: 
                 traced.extend(ended.history.trace())
 
         return simulate(seeds, played, shrinks=shrinks)
+
+
+def register(app: typer.Typer, play: Play = play_seeds) -> None:
+    """Add the command."""
+
+    @command(app)
+    def simulate(
+        surface: Surface,
+        seeds: Annotated[int, typer.Option(min=1, max=SEEDS_MAX, help="How many worlds to play.")] = 200,
+        first: Annotated[int, typer.Option(min=0, max=FIRST_OF_SEEDS_MAX, help="The first seed.")] = 1,
+        trace: Annotated[bool, typer.Option("--trace", help="Print all that happens, call by call.")] = False,
+        shrink: Annotated[
+            bool, typer.Option("--shrink/--no-shrink", help="Look for the smallest world that fails as the seed does.")
+        ] = True,
+    ) -> None:
+        """Play seeded worlds full of faults against the real ledger. Exit 1 with the first seed that fails."""
+        traced: list[str] | None = [] if trace else None
+        started = time.monotonic()
+        report = play(surface, range(first, first + seeds), traced, shrinks=shrink)
+        answer(surface, report, time.monotonic() - started, traced)
 
 
 def answer(surface: Surface, report: Report, seconds: float, traced: list[str] | None) -> None:
