@@ -1,4 +1,4 @@
-"""What every test stands on: no settings from outside, and properties that run the same on a slow machine.
+"""What every test stands on: no settings from outside, a Ctrl-C that is heard, properties that are the same anywhere.
 
 A `DULY_...` variable of the shell that started pytest would configure the code under test, so they are
 taken away before anything is imported. The few that are meant for the tests themselves stay.
@@ -7,6 +7,7 @@ taken away before anything is imported. The few that are meant for the tests the
 from __future__ import annotations
 
 import os
+import signal
 from typing import Final
 
 from hypothesis import settings
@@ -15,6 +16,10 @@ FOR_TESTS: Final = {"DULY_TEST_POSTGRES", "DULY_TEST_POSTGRES_REQUIRED"}
 
 for name in [name for name in os.environ if name.startswith("DULY_") and name not in FOR_TESTS]:
     del os.environ[name]
+
+# A shell that starts us in the background lets us ignore Ctrl-C, and every program that we start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A deadline per example would measure the machine. CI draws the same examples every time, so that a red
 # run is about the change; a developer's own runs keep looking for new ones.
