@@ -5,5 +5,5 @@ Everything runs on loopback, on throw-away databases with their durable defaults
 afterwards. Absolute figures belong to a machine; the ratios are of one run.
 
 Beside it stand smaller programs, each for one room alone: `store` and `store_sqlite`, `http_clients`,
-`intake`. Each says in its first line what it measures.
+`intake`, `doctor`. Each says in its first line what it measures.
 """

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from bench.discovery import measure_backlog, measure_tick
 from bench.grounds import GROUNDS, Ground, open_ground
 from bench.importing import measure_import
 from bench.installation import Installation, open_installation
+from bench.options import listed
 from bench.programs import Failed
 from bench.readings import machine
 from bench.report import show
@@ -51,23 +52,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--only", type=_listed(PARTS), default=PARTS, metavar=",".join(PARTS))
-    parser.add_argument("--database", type=_listed(GROUNDS), default=GROUNDS, metavar=",".join(GROUNDS))
+    parser.add_argument("--only", type=listed(PARTS), default=PARTS, metavar=",".join(PARTS))
+    parser.add_argument("--database", type=listed(GROUNDS), default=GROUNDS, metavar=",".join(GROUNDS))
     parser.add_argument("--rounds", type=int, default=3, help="of work, for each loop (default: 3)")
     parser.add_argument("--rows", type=int, help="instead of each part's own number")
     parser.add_argument("--slots", type=int, help="of the one receiver, instead of Duly's default")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     return parser
-
-
-def _listed(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
-    def parse(text: str) -> tuple[str, ...]:
-        words = tuple(text.split(","))
-        if unknown := set(words) - set(known):
-            raise argparse.ArgumentTypeError(f"{', '.join(sorted(unknown))}: not one of {', '.join(known)}")
-        return words
-
-    return parse
 
 
 def _measure_on(database: str, chosen: argparse.Namespace) -> dict[str, Any]:

@@ -11,6 +11,7 @@ server's, stands beside the time by the clock, which other programs of the machi
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ import psycopg
 
 from bench.grounds import GROUNDS, Ground, Ledger, open_ground
 from bench.installation import open_installation
+from bench.options import listed
 from bench.programs import Failed
 from duly.errors import DulyError
 from duly.stores.loader import load, statements
@@ -42,11 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure. Returns 1, with one line on stderr, if a figure could not be had."""
     parser = argparse.ArgumentParser(prog="python -m bench.doctor", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--database", default=",".join(GROUNDS), help="postgres, sqlite or both (the default)")
+    parser.add_argument("--database", type=listed(GROUNDS), default=GROUNDS, metavar=",".join(GROUNDS))
     parser.add_argument("--pending", action="store_true", help="let every delivery be ready")
     chosen = parser.parse_args(arguments)
     try:
-        for name in chosen.database.split(","):
+        for name in chosen.database:
             _report(name, chosen.rows, _measure(name, chosen.rows, pending=chosen.pending))
     except (Failed, DulyError) as error:
         print(f"bench: {error}", file=sys.stderr)
@@ -152,7 +154,7 @@ def _look_sqlite(ledger: Ledger, meter: Meter) -> None:
     try:
         for name in _checks("sqlite"):
             with meter.measure(name), database.reading():
-                found = database.value(name, providers='["mail", "hooks"]')
+                found = database.value(name, providers=json.dumps(PROVIDERS))
             _refuse_findings(name, found)
     finally:
         database.close()

@@ -37,8 +37,6 @@ AMBUSH_SECONDS_MAX: Final = 10.0
 AMBUSH_JOURNAL_BYTES: Final = 800  # a few requests
 COMMAND_SECONDS_MAX: Final = 60.0
 TELL_SECONDS: Final = 15.0
-#: States in which nobody moves a delivery on before an operator does, or that are final.
-AT_REST: Final = verdict.FINAL | {"held"}
 
 
 class Plan(NamedTuple):
@@ -62,7 +60,7 @@ def soak(plan: Plan) -> dict[str, Any]:
         database = stack.enter_context(open_database(plan.database, folder))
         receivers = stack.enter_context(stub(folder / "journal", plan.seed, Installation.promises))
         run = _Run(plan, Installation(folder, database.url, receivers.port), database, folder / "journal")
-        stack.callback(run.kill)
+        stack.callback(run.place.kill)
         run.prepare()
         run.under_fire()
         run.drain(receivers)
@@ -88,14 +86,14 @@ class _Run:
         dice = random.Random(plan.seed)
         self._plan, self._installation, self._database = plan, installation, database
         self._journal = file
-        self._place = Place(installation.folder, installation.environment)
+        self.place = Place(installation.folder, installation.environment)
         restarts = plan.restarts if database.is_a_server else 0
         self._faults = draw(dice, plan.seconds, plan.kills, restarts, plan.freezes)
         self._workers = [
-            Kept(self._place, f"worker-{number}", installation.command("work")) for number in range(WORKERS)
+            Kept(self.place, f"worker-{number}", installation.command("work")) for number in range(WORKERS)
         ]
-        self._submitter = Submitter(installation, self._place, dice, plan.per_second)
-        self._canceller = Canceller(installation, self._place, dice)
+        self._submitter = Submitter(installation, self.place, dice, plan.per_second)
+        self._canceller = Canceller(installation, self.place, dice)
         self._counts: Counter[str] = Counter()
         self._moving: Counter[str] = Counter()  # in the drain: how many are in which state that is no rest
         self._kills: list[_Kill] = []  # while one waits for its moment, nothing else goes wrong
@@ -139,12 +137,6 @@ class _Run:
         if self._tick is not None:
             self._tick.wait(COMMAND_SECONDS_MAX)
         self._doctor = self._told("doctor", may_fail=True)
-
-    def kill(self) -> None:
-        """End everything that still runs."""
-        for one in (*self._workers, self._tick, self._submitter, self._canceller):
-            if one is not None:
-                one.kill()
 
     def judged(self) -> dict[str, Any]:
         """The figures and what was not kept."""
@@ -191,7 +183,7 @@ class _Run:
             self._counts["ticks that failed"] += code > 0
             self._tick, self._tick_at = None, self._now + TICK_PAUSE_SECONDS
         if self._now >= self._tick_at:
-            self._tick = Once(self._place, "tick", self._installation.command("tick", "--json"))
+            self._tick = Once(self.place, "tick", self._installation.command("tick", "--json"))
 
     def _inflict(self, fault: Fault) -> None:
         chosen = self._workers[self._chosen(fault.choice)]
@@ -254,13 +246,13 @@ class _Run:
         if not (self._submitter.idle and self._canceller.idle):
             return False
         told = self._told("status")
-        states = {state: one["count"] for state, one in told["states"].items() if state not in AT_REST}
+        states = {state: one["count"] for state, one in told["states"].items() if state not in verdict.AT_REST}
         self._moving = Counter(states) + Counter({"not due": told["reminders"]["count"]})
         return not self._moving
 
     def _told(self, *arguments: str, may_fail: bool = False) -> Any:
         """Run a command to its end; the JSON document that it prints. Raises Failed."""
-        once = Once(self._place, arguments[0], self._installation.command(*arguments, "--json"))
+        once = Once(self.place, arguments[0], self._installation.command(*arguments, "--json"))
         code = once.wait(COMMAND_SECONDS_MAX)
         document = once.document()
         if document is None or (code and not may_fail):
@@ -268,11 +260,11 @@ class _Run:
         return document
 
     def _last_words(self, name: str) -> str:
-        lines = (self._place.folder / f"{name}.err").read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = (self.place.folder / f"{name}.err").read_text(encoding="utf-8", errors="replace").splitlines()
         return lines[-1] if lines else "it said nothing"
 
     def _violations_of_programs(self) -> Iterator[verdict.Violation]:
-        for name, line in complaints(self._place.folder):
+        for name, line in complaints(self.place.folder):
             yield verdict.Violation("no program loses its head", name, line[:500])
         for surprise in self._submitter.surprises:
             yield verdict.Violation("an import takes each reminder once", "import", surprise)

@@ -11,9 +11,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +24,7 @@ from soak.stub import Promises
 __all__ = ["Failed", "Kept", "Once", "Place", "complaints", "stub"]
 
 STOP_SECONDS_MAX: Final = 30.0
+INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM)
 #: Words that no program may say, whatever is done to it.
 NEVER: Final = ("Traceback", "loop_failed")
 
@@ -30,11 +33,13 @@ class Failed(Exception):
     """The soak itself could not go on. The text is one line."""
 
 
-class Place(NamedTuple):
-    """Where programs run, and what they find in their environment."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where programs run, what they find in their environment, and all that were started there."""
 
     folder: Path
     environment: Mapping[str, str]
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self, name: str, command: Sequence[str], stdin: Path | None = None) -> subprocess.Popen[bytes]:
         """Start a program; its stdout is a new file, its stderr is appended to one."""
@@ -42,11 +47,38 @@ class Place(NamedTuple):
             (self.folder / f"{name}.out").open("wb") as out,
             (self.folder / f"{name}.err").open("ab") as err,
             Path(stdin or os.devnull).open("rb") as given,
+            _uninterrupted(),
         ):
             environment = {**os.environ, **self.environment}
-            return subprocess.Popen(
+            program = subprocess.Popen(
                 command, stdin=given, stdout=out, stderr=err, cwd=self.folder, env=environment, start_new_session=True
             )
+            self.started.append(program)
+        return program
+
+    def kill(self) -> None:
+        """End everything that still runs, as a power cut would."""
+        for program in self.started:
+            if program.poll() is None:
+                program.kill()
+                program.wait()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM wait for the end of the block: a program that is half started would be forgotten."""
+    if threading.current_thread() is not threading.main_thread():  # nothing interrupts another one
+        yield
+        return
+    asked: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: asked.append(number)) for number in INTERRUPTS}
+    try:
+        yield
+    finally:
+        for number, what in before.items():
+            signal.signal(number, what)
+    if asked:
+        raise KeyboardInterrupt
 
 
 class Kept:

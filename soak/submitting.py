@@ -10,7 +10,6 @@ import json
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,9 +26,6 @@ REPEATED_PERCENT: Final = 30
 CANCELLED_PERCENT: Final = 4
 CANCELLED_WITHIN_SECONDS: Final = 6.0
 BEHIND_FILES_MAX: Final = 3
-
-#: A reading of a clock, seconds.
-Clock = Callable[[], float]
 
 
 @dataclass(slots=True)
@@ -88,11 +84,6 @@ class Submitter:
         if self._running is None and self._queue:
             self._import(self._queue[0])
         return taken
-
-    def kill(self) -> None:
-        """Stop what runs."""
-        if self._running is not None:
-            self._running[1].kill()
 
     def _write(self) -> Path:
         """A file of new reminders, due within a few seconds."""
@@ -185,11 +176,6 @@ class Canceller:
             one.cancel_asked = True  # it may take effect without an answer
             arguments = ("cancel", one.key, "--account", ACCOUNT, "--json")
             self._running = one, Once(self._place, "cancel", self._installation.command(*arguments))
-
-    def kill(self) -> None:
-        """Stop what runs."""
-        if self._running is not None:
-            self._running[1].kill()
 
     def _collect(self) -> None:
         if self._running is None or self._running[1].code is None:

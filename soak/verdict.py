@@ -17,11 +17,13 @@ from soak.journal import Entry, Seen
 from soak.ledger import Ledger, Shown
 from soak.submitting import Submitted
 
-__all__ = ["RULES", "Evidence", "Violation", "figures", "history", "judge"]
+__all__ = ["AT_REST", "RULES", "Evidence", "Violation", "figures", "history", "judge"]
 
 FINAL: Final = frozenset(
     {"sent", "rejected", "dead", "expired", "suppressed", "cancelled", "shadowed", "skipped", "unconfirmed"}
 )
+#: States in which nobody moves a delivery on before an operator does, or that are final.
+AT_REST: Final = FINAL | {"held"}
 MAY_BE_ACCEPTED: Final = frozenset({"sent", "held", "unconfirmed"})
 UNDECIDED: Final = frozenset({"held", "unconfirmed"})
 
@@ -73,7 +75,7 @@ def _lost(evidence: Evidence) -> Breaks:
 
 def _unfinished(evidence: Evidence) -> Breaks:
     for identity, shown, _ in evidence.deliveries():
-        if shown["status"] not in FINAL | {"held"}:
+        if shown["status"] not in AT_REST:
             yield identity, f"{shown['status']} in the end ({shown['reason']}), next step at {shown['next_at']}"
 
 

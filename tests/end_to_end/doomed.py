@@ -37,7 +37,7 @@ from duly.testing.unsteady import UnsteadyStore
 if TYPE_CHECKING:
     from tests.end_to_end.installation import Installation
 
-__all__ = ["dies"]
+__all__ = ["dies", "rejected"]
 
 LIFE_SECONDS_MAX: Final = 60.0
 PATIENCE_SECONDS: Final = 60.0
@@ -130,9 +130,14 @@ async def _live(config: Config, point: str) -> None:
 
 async def _redrive(config: Config, point: str) -> None:
     async with open_store(config) as store:
-        rejected = await store.views().deliveries(REJECTED)
-        found = [(await store.views().find(row["id"], None))[1] for row in rejected]
+        found = await rejected(store)
         await redrive(_Moment(*point.split()).before(store), found, "the address was mended", "tests")
+
+
+async def rejected(store: Store) -> list[bytes]:
+    """The ids of all rejected deliveries."""
+    rows = await store.views().deliveries(REJECTED)
+    return [(await store.views().find(row["id"], None))[1] for row in rows]
 
 
 def main() -> None:

@@ -109,6 +109,11 @@ class Run(NamedTuple):
         """The lines on stderr."""
         return self.err.splitlines()
 
+    @property
+    def complaints(self) -> list[str]:
+        """The lines on stderr that are no warnings."""
+        return [line for line in self.lines if "warning: " not in line]
+
     def events(self, name: str) -> list[dict[str, Any]]:
         """The log lines of this event."""
         return [line for line in map(_parsed, self.lines) if line.get("event") == name]

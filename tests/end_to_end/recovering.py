@@ -9,22 +9,27 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, TypeVar, cast
 
+from duly.core import keys
 from duly.flows.redrive import redrive
-from duly.ports import Claim, ClaimOrder, Filters, Store
+from duly.ports import Claim, ClaimOrder, Store
 from duly.runtime.bootstrap import open_plant, open_store
 from duly.runtime.config import Config, parse
 from duly.runtime.worker import Worker
+from duly.testing.builders import NAMESPACE
 from duly.testing.receiver import Receiver
-from tests.end_to_end.installation import Installation, Shown, attempts
+from tests.end_to_end.doomed import rejected
+from tests.end_to_end.installation import ACCOUNT, Installation, Shown, attempts
 
 __all__ = [
     "ACCEPTED",
     "LOST",
     "RATE_LIMITED",
+    "ask_store",
     "asked",
     "hand_each_claim_over_again",
     "leases_end",
     "messages",
+    "opt_out",
     "promises_nothing",
     "redrive_all",
     "redriven",
@@ -40,7 +45,6 @@ ACCEPTED: Final = ("accepted", None)
 LOST: Final = ("unknown", "worker_lost")
 RATE_LIMITED: Final = ("refused", "rate_limited")
 PATIENCE_SECONDS: Final = 60.0
-REJECTED: Final = Filters(status="rejected", limit=10_000)
 
 
 # --- what is done --------------------------------------------------------------------------------
@@ -66,13 +70,16 @@ def leases_end(duly: Installation) -> None:
 def redrive_all(duly: Installation) -> int:
     """Return every rejected delivery to work; how many there were."""
 
-    async def act(config: Config) -> int:
-        async with open_store(config) as store:
-            rejected = await store.views().deliveries(REJECTED)
-            found = [(await store.views().find(row["id"], None))[1] for row in rejected]
-            return await redrive(store, found, "the address was mended", "tests")
+    async def act(store: Store) -> int:
+        return await redrive(store, await rejected(store), "the address was mended", "tests")
 
-    return _here(duly, act)
+    return ask_store(duly, act)
+
+
+def opt_out(duly: Installation, webhook: str) -> None:
+    """Let whoever is reached there want nothing any more; no command does it in this version."""
+    contact = keys.contact_id(NAMESPACE, ACCOUNT, "webhook", webhook)
+    assert ask_store(duly, lambda store: store.suppress("tests", "opted_out", contact))
 
 
 def hand_each_claim_over_again(duly: Installation) -> dict[str, int]:
@@ -112,6 +119,16 @@ class _Again:
             for copies in self._everybodys:
                 copies[order.provider].append(claimed)
         return claimed
+
+
+def ask_store(duly: Installation, call: Callable[[Store], Awaitable[T]]) -> T:
+    """Ask the store in this program, for what no command does."""
+
+    async def act(config: Config) -> T:
+        async with open_store(config) as store:
+            return await call(store)
+
+    return _here(duly, act)
 
 
 def _here(duly: Installation, act: Callable[[Config], Awaitable[T]]) -> T:

@@ -24,6 +24,7 @@ from tests.end_to_end.installation import (
     tell_on_both,
     wait_until,
 )
+from tests.end_to_end.recovering import promises_nothing
 
 #: when a reminder is cancelled -> how its receiver behaves.
 MOODS: Final = {
@@ -64,9 +65,8 @@ def _cancelled(dialect: str, folder: Path) -> Cancelled:
         duly.settings |= {
             "DULY_LEASE_SECONDS": "30",
             "DULY_PROVIDERS__HOOKS__TIMEOUT_SECONDS": "3",
-            "DULY_ENDPOINTS__SHY__URL": receiver.url("lost", "in-doubt"),
-            "DULY_ENDPOINTS__SHY__DEDUPLICATES": "false",
         }
+        promises_nothing(duly, receiver.url("lost", "in-doubt"))
         duly.take(reminder(key, webhook=receiver.url(mood, key)) for key, mood in MOODS.items())
         answers, requests = _cancel_all(duly, receiver), receiver.requests
         duly.run("up", "--until-idle")

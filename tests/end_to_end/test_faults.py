@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import socket
 from concurrent.futures import Future
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,8 +16,8 @@ from duly.testing.mail_sink import MailSink
 from duly.testing.receiver import Receiver
 from tests.end_to_end.doubles import beside
 from tests.end_to_end.installation import DIALECTS, Installation, Shown, attempts, reminder, settle_in, tell_on_both
+from tests.end_to_end.recovering import ACCEPTED, promises_nothing, seconds_between_attempts
 
-ACCEPTED: Final = ("accepted", None)
 #: mood of the receiver -> how many requests it saw, the state, and what became of each attempt.
 WEBHOOKS: Final = {
     "ok": (1, "sent", [ACCEPTED]),
@@ -78,20 +77,17 @@ def _met(dialect: str, folder: Path) -> Met:
         settle_in(dialect, folder, sink.url) as duly,
     ):
         duly.settings |= {
-            "DULY_ENDPOINTS__SHY__URL": receiver.url("lost", "no-promise"),
-            "DULY_ENDPOINTS__SHY__DEDUPLICATES": "false",
             "DULY_ACCOUNTS__CLOSES__ON_DOUBT": "close",
             "DULY_ACCOUNTS__RESENDS__ON_DOUBT": "resend",
         }
-        duly.take(_rows(receiver))
+        duly.take(_rows(receiver, promises_nothing(duly, receiver.url("lost", "no-promise"))))
         tally = duly.told("up", "--until-idle")
         ledger = duly.ledger()
         explained = duly.told("explain", ledger["mail-dropped"]["id"])["explanation"]
         return Met(ledger, receiver, sink, tally, explained)
 
 
-def _rows(receiver: Receiver) -> list[dict[str, Any]]:
-    shy = receiver.url("lost", "no-promise")
+def _rows(receiver: Receiver, shy: str) -> list[dict[str, Any]]:
     return [
         *(reminder(f"hook-{mood}", webhook=receiver.url(mood, "prvt-path")) for mood in WEBHOOKS),
         *(reminder(f"mail-{mood}", email=f"{mood}@prvt.example.com") for mood in MAILS),
@@ -133,13 +129,10 @@ def test_a_repeat_has_the_same_key_and_bytes(met: Met, mood: str) -> None:
 
 def test_retry_after_is_waited_out(met: Met) -> None:
     """A 429 with Retry-After: 1 is on record, and the next attempt starts no sooner than a second later."""
-    first, second = met.ledger["hook-busy"]["attempts"]
+    one = met.ledger["hook-busy"]
+    first = one["attempts"][0]
     assert (first["http_status"], first["retry_after"]) == (429, 1.0)
-    assert _seconds(second["started_at"]) - _seconds(first["finished_at"]) >= 1.0
-
-
-def _seconds(moment: str) -> float:
-    return datetime.fromisoformat(moment).timestamp()
+    assert seconds_between_attempts(one) >= 1.0
 
 
 def test_a_lost_answer_is_not_a_second_message(met: Met) -> None:

@@ -6,7 +6,6 @@ the message and is silent. So every delivery is held, and each is decided in ano
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import signal
@@ -20,10 +19,6 @@ from typing import Any, Final
 
 import pytest
 
-from duly.core import keys
-from duly.runtime.bootstrap import open_store
-from duly.runtime.config import parse
-from duly.testing.builders import NAMESPACE
 from duly.testing.mail_sink import MailSink
 from duly.testing.receiver import Receiver
 from tests.end_to_end.doubles import beside
@@ -39,6 +34,7 @@ from tests.end_to_end.installation import (
     tell_on_both,
     wait_until,
 )
+from tests.end_to_end.recovering import opt_out
 
 WHY: Final = "their log says so"
 #: what becomes of it -> what is decided about the reminder of that key.
@@ -120,7 +116,7 @@ def _named(duly: Installation, *command: str) -> Any:
 def _refusals(duly: Installation, rows: list[dict[str, Any]], one: str) -> dict[str, Run]:
     """Decisions that must not be made, each for another reason."""
     duly.told("cancel", "cancelled", "--account", ACCOUNT)
-    _opt_out(duly, rows, "opted-out")
+    opt_out(duly, next(row["to"]["webhook"] for row in rows if row["idempotency_key"] == "opted-out"))
     decide = ("holds", "decide")
     asked: dict[str, tuple[list[str], int]] = {
         "two held": ([*decide, "both", "sent", "--why", WHY, "--account", ACCOUNT], 1),
@@ -134,18 +130,6 @@ def _refusals(duly: Installation, rows: list[dict[str, Any]], one: str) -> dict[
     with ThreadPoolExecutor(4) as pool:
         runs = pool.map(lambda call: duly.run(*call[0], code=call[1]), asked.values())
         return dict(zip(asked, runs, strict=True))
-
-
-def _opt_out(duly: Installation, rows: list[dict[str, Any]], key: str) -> None:
-    """No command does it in this version."""
-    address = next(row["to"]["webhook"] for row in rows if row["idempotency_key"] == key)
-    contact = keys.contact_id(NAMESPACE, ACCOUNT, "webhook", address)
-
-    async def suppress() -> bool:
-        async with open_store(parse(duly.text, duly.file, duly.settings)) as store:
-            return await store.suppress("tests", "opted_out", contact)
-
-    assert asyncio.run(suppress())
 
 
 def _raise_alarms(duly: Installation) -> list[dict[str, Any]]:
@@ -277,7 +261,7 @@ REFUSED: Final = {
 def test_a_decision_that_must_not_be_is_refused(story: Story, what: str) -> None:
     """One line says why, and nothing is on standard output."""
     run = story.refused[what]
-    (line,) = [line for line in run.lines if "warning: " not in line]
+    (line,) = run.complaints
     assert run.out == ""
     assert REFUSED[what] in line
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from duly.core.limits import Limits
+from duly.core.limits import DEATHS_MAX
 from duly.testing.receiver import Receiver
 from tests.end_to_end.doomed import dies
 from tests.end_to_end.doubles import OddReceiver, beside
@@ -34,7 +34,7 @@ GOOD: Final = 60
 POISONS: Final = ("rendering", pytest.param("recording", marks=pytest.mark.heavy))
 LIVES_MAX: Final = 20
 #: A company that shrinks from all to fifty, to five, to none; then alone, until it is given up.
-DEATHS: Final = 3 + Limits().deaths_max
+DEATHS: Final = 3 + DEATHS_MAX
 
 
 class Death(NamedTuple):

@@ -8,13 +8,12 @@ can be looked up, and one does neither.
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import signal
 import sqlite3
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -26,8 +25,6 @@ import pytest
 
 from duly.core import keys
 from duly.ports import Store
-from duly.runtime.bootstrap import open_store
-from duly.runtime.config import parse
 from duly.testing.builders import NAMESPACE
 from duly.testing.receiver import Receiver
 from tests.end_to_end.doubles import beside
@@ -42,6 +39,7 @@ from tests.end_to_end.installation import (
     tell_on_both,
     wait_until,
 )
+from tests.end_to_end.recovering import ask_store, opt_out
 
 KINDS: Final = ("keyed", "lookable", "bare")
 #: What a reminder's key begins with, by what became of it.
@@ -192,10 +190,9 @@ def _live_on(duly: Installation, rows: dict[str, Any], receivers: Receivers) -> 
 
 
 def _call_off(duly: Installation, rows: Mapping[str, Any]) -> None:
-    """A cancel and an opt-out; no command does the latter in this version."""
+    """A cancel and an opt-out."""
     duly.told("cancel", "cancelled", "--account", ACCOUNT)
-    contact = keys.contact_id(NAMESPACE, ACCOUNT, "webhook", rows["opted-out"]["to"]["webhook"])
-    _ask(duly, lambda store: store.suppress("tests", "opted_out", contact))
+    opt_out(duly, rows["opted-out"]["to"]["webhook"])
 
 
 def _move(duly: Installation, *names: str) -> None:
@@ -206,15 +203,7 @@ def _move(duly: Installation, *names: str) -> None:
         identities = [keys.reminder_id(NAMESPACE, ACCOUNT, key) for key in names]
         return all([await store.reschedule("tests", "moved", one, now, now + timedelta(1)) for one in identities])
 
-    _ask(duly, move)
-
-
-def _ask(duly: Installation, call: Callable[[Store], Coroutine[Any, Any, Any]]) -> None:
-    async def ask() -> None:
-        async with open_store(parse(duly.text, duly.file, duly.settings)) as store:
-            assert await call(store)
-
-    asyncio.run(ask())
+    assert ask_store(duly, move)
 
 
 def _come_back(
@@ -381,7 +370,7 @@ REFUSED: Final = {
 def test_a_closing_that_must_not_be_is_refused(story: Story, what: str) -> None:
     """It closes only for an operator who says that what came in since was submitted again, and only once."""
     run = story.refused[what]
-    (line,) = [line for line in run.lines if "warning: " not in line]
+    (line,) = run.complaints
     assert run.out == ""
     assert REFUSED[what] in line
 

@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from duly.core.limits import MOST_SUSPECT
 from duly.core.model import Lane
 from duly.errors import StoreUnavailable
-from duly.flows.claim import ALONE, COMPANY, Cursors, claim, claim_alone
+from duly.flows.claim import COMPANY, Cursors, claim, claim_alone
 from duly.ports import Batch, Claim, ClaimOrder, Store
 from duly.testing.driving import drive
 from duly.testing.transport import REFUSE
@@ -133,7 +134,7 @@ def test_suspects_come_first_and_in_small_company(scene: Scene) -> None:
     """Fifty of the first kind, five of the second, and none of the third: those are claimed alone."""
     suspect(scene, *(f"x{number}" for number in range(60)), of=1)
     suspect(scene, *(f"y{number}" for number in range(8)), of=2)
-    suspect(scene, "z", of=ALONE)
+    suspect(scene, "z", of=MOST_SUSPECT)
     scene.ready("a")
     counted = Counter(firsts(claimed(scene, 100)))
     assert counted == {"x": COMPANY[1], "y": COMPANY[2], "a": 1}
@@ -161,7 +162,7 @@ def test_suspects_are_looked_for_now_and_then(scene: Scene) -> None:
 
 def test_the_last_suspects_are_claimed_alone(scene: Scene) -> None:
     """One row at a time, by who asks for it; whoever is no such suspect stays."""
-    suspect(scene, "z1", "z2", of=ALONE)
+    suspect(scene, "z1", "z2", of=MOST_SUSPECT)
     suspect(scene, "x", of=1)
     flow = claim_alone(scene.store, scene.clock, HOOKS, WORKER, LEASE_SECONDS)
     first = drive(flow)

@@ -465,7 +465,7 @@ FAULTS: Final = (
         "a delivery that kills its workers is given to the next one",
         "deaths are not counted",
         "stores/sqlite/upkeep.py",
-        "    deaths = row.deaths + (row.suspicion == ALONE)\n",
+        "    deaths = row.deaths + (row.suspicion == MOST_SUSPECT)\n",
         "    deaths = 0\n",
         "NothingIsLost",
         5,

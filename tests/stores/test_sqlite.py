@@ -427,7 +427,16 @@ def test_a_closed_store_says_so(path: Path) -> None:
 #: Statements of the hot path; each must find its rows by an index, however large the ledger is.
 HOT: Final = (
     *("due", "due_remain", "reminders_where_they_stand", "deliveries_there", "claim_next_account", "claim_ready"),
-    *("claim_lease", "frozen_latest", "begin_seen", "budgets_seen", "open_rows", "open_of_reminder", "work_move"),
+    *(
+        "claim_bring",
+        "claim_lease",
+        "frozen_latest",
+        "begin_seen",
+        "budgets_seen",
+        "open_rows",
+        "open_of_reminder",
+        "work_move",
+    ),
     *("work_close", "deliveries_ended", "delivery_finish", "result_seen", "attempt_seen", "unknown_attempts"),
     *("promote", "open_with_ended_lease", "open_past_deadline", "uncertain_due", "held_due", "doubtful_lease"),
     *("doubtful_seen", "work_look", "results_cover", "claim_suspects", "suspects", "renewable", "renew", "next_ready"),

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, TextIO
 
 from duly.errors import InputError
@@ -22,7 +23,9 @@ __all__ = [
     "plain",
     "progress",
     "reopen",
+    "second",
     "soften",
+    "table",
     "write_json",
     "write_text",
 ]
@@ -95,6 +98,11 @@ def columns(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+def table(titles: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    """What the rows have under these titles, in columns."""
+    return columns(titles, [[row[title] for title in titles] for row in rows])
+
+
 def fields(shown: Mapping[str, Any]) -> str:
     """Plain fields first, then each list of the document as a table; what says nothing is left out."""
     plain_ones = [(name, value) for name, value in shown.items() if _says(value) and not isinstance(value, list | dict)]
@@ -103,13 +111,18 @@ def fields(shown: Mapping[str, Any]) -> str:
     for name, rows in shown.items():
         if isinstance(rows, list) and rows:
             titles = [title for title in rows[0] if any(_says(row[title]) for row in rows)]
-            parts.append(f"{name}\n{columns(titles, [[row[title] for title in titles] for row in rows])}")
+            parts.append(f"{name}\n{table(titles, rows)}")
     return "\n\n".join(parts)
 
 
 def _says(value: object) -> bool:
     """Nothing on record, and a flag that is not set, say nothing to a reader."""
     return value is not None and value is not False
+
+
+def second(moment: datetime) -> str:
+    """A moment of UTC as a person reads it: to the second."""
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def age(seconds: float | None) -> str:

@@ -39,6 +39,7 @@ __all__ = [
     "JsonOption",
     "LimitOption",
     "Surface",
+    "WhyOption",
     "command",
     "operator",
     "stated",
@@ -57,6 +58,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 Identity = Annotated[str, typer.Argument(metavar="ID", help="Our id, or your idempotency key with --account.")]
 AccountOption = Annotated[str | None, typer.Option("--account", help="The account.")]
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=LIST_ROWS_MAX, help="How many rows at most.")]
+WhyOption = Annotated[str, typer.Option("--why", help="The reason, for the record.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +135,10 @@ def _with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
 
 def _refuse_what_is_no_text(name: str, value: Any) -> None:
     """Bytes that are not UTF-8 reach us as surrogates: no database and no terminal takes them. Paths may hold them."""
+    from duly.core.text import is_recordable
     from duly.errors import InputError
 
-    if isinstance(value, str) and name != "file" and any("\ud800" <= character <= "\udfff" for character in value):
+    if isinstance(value, str) and name != "file" and not is_recordable(value):
         raise InputError(f"{name.replace('_', '-')}: it holds bytes that are not UTF-8 text")
 
 

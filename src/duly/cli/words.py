@@ -29,9 +29,8 @@ def guard_line(guard: Mapping[str, Any]) -> str:
 def endpoint_names(config: Config, namespace: str) -> dict[bytes, str]:
     """The configured endpoints' names, by the ids that the ledger knows them by."""
     from duly.core import keys
-    from duly.intake import normal_url
 
-    return {keys.endpoint_id(namespace, normal_url(one.url)): name for name, one in config.endpoints.items()}
+    return {keys.endpoint_id(namespace, one.url): name for name, one in config.endpoints.items()}
 
 
 async def require_account(views: Views, config: Config, name: str | None) -> None:

@@ -92,10 +92,11 @@ BLOCKED_HERE: Final = (
     f"it was blocked here: its address is inside a private network and `{PRIVATE_NETWORK_SWITCH}` is off;"
     " nothing left this machine"
 )
+EARLIER_IN_DOUBT: Final = ", while an earlier attempt may have been accepted"
 #: Reason code -> what is to be added about doubt.
 _REFUSED_ADDRESS: Final[Mapping[str, str]] = {
     "rejected_invalid_destination": "",
-    "rejected_invalid_destination_in_doubt": ", while an earlier attempt may have been accepted",
+    "rejected_invalid_destination_in_doubt": EARLIER_IN_DOUBT,
 }
 FORGOTTEN: Final = f"; {REASONS['restored']}."
 
@@ -122,7 +123,7 @@ def explain_reason(reason: str | None) -> str:
     if reason in REASONS:
         return REASONS[reason]
     plain = reason.removesuffix("_in_doubt")
-    doubt = "" if plain == reason else ", while an earlier attempt may have been accepted"
+    doubt = "" if plain == reason else EARLIER_IN_DOUBT
     for outcome, words in _OUTCOMES.items():
         failure = plain.removeprefix(f"{outcome}_")
         if plain != failure and failure in _FAILURES:
@@ -208,7 +209,7 @@ def _doubt(shown: Mapping[str, Any]) -> list[str]:
 
 def _unknown(shown: Mapping[str, Any]) -> bool:
     """Whether an attempt may have been accepted; after a restore, one that no row tells of."""
-    unknown = any(attempt["outcome"] == "unknown" and not attempt.get("covered") for attempt in shown["attempts"])
+    unknown = any(attempt["outcome"] == "unknown" and not attempt["covered"] for attempt in shown["attempts"])
     forgotten = _was_restored(shown) if shown["status"] in ("sent", "unconfirmed") else shown["restored"]
     return unknown or bool(forgotten)
 

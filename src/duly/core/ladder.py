@@ -27,10 +27,11 @@ from duly.core.limits import Limits
 from duly.core.model import Capabilities, Doubtful, HoldPolicy, Look, LookKind, OnDoubt, Outcome
 from duly.core.states import State
 
-__all__ = ["Ask", "Doubts", "Stay", "Step", "climb", "forbids_sending", "learn"]
+__all__ = ["KILLED", "Ask", "Doubts", "Stay", "Step", "climb", "forbids_sending", "learn"]
 
 #: A provider that cannot answer is asked again after a quarter of the time for which it has been asked, up to this.
 LOOK_SECONDS_MAX: Final = 3600.0
+#: Why a delivery is given up over which workers died; `_in_doubt` where one of them may have sent it.
 KILLED: Final = "killed_its_workers"
 
 

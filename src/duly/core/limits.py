@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-__all__ = ["LEASE_MARGIN_SECONDS", "Limits"]
+__all__ = ["DEATHS_MAX", "LEASE_MARGIN_SECONDS", "MOST_SUSPECT", "Limits"]
 
 #: A lease must outlast the longest provider timeout by this much.
 LEASE_MARGIN_SECONDS: Final = 2.0
+#: How suspect a delivery can become of having killed its worker: then it is claimed alone.
+MOST_SUSPECT: Final = 3
+#: So many workers may die while they hold a delivery alone.
+DEATHS_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,4 +31,3 @@ class Limits:
     misses_needed: int = 2  # look-ups in vain, a settling time apart, before they cover an attempt
     look_seconds: float = 5.0  # before a look-up that proved nothing is repeated, at first
     looking_longest: timedelta = timedelta(days=1)  # for how long a provider that does not answer is asked
-    deaths_max: int = 3  # workers that died while they held a delivery alone

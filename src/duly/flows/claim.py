@@ -15,18 +15,18 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
+from duly.core.limits import MOST_SUSPECT
 from duly.core.model import Lane
 from duly.errors import StoreUnavailable
 from duly.ports import Batch, Claim, ClaimOrder, Clock, Store
 
-__all__ = ["ALONE", "Cursors", "claim", "claim_alone"]
+__all__ = ["Cursors", "claim", "claim_alone"]
 
 #: For how long a lane that was found empty is not asked again.
 EMPTY_LANE_SECONDS: Final = 0.05
 SUSPECTS_LOOK_SECONDS: Final = 0.5
-#: How many rows of each suspicion are claimed at once, and the suspicion at which a row is claimed alone.
+#: How many rows of each suspicion are claimed at once; at the highest, `claim_alone` takes one.
 COMPANY: Final = {1: 50, 2: 5}
-ALONE: Final = 3
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ async def claim(
 async def claim_alone(store: Store, clock: Clock, provider: str, worker: str, lease_seconds: float) -> Batch | None:
     """One row that may have killed three workers, for a process that holds nothing else."""
     asked_at = clock.reading()
-    claimed = await store.claim(ClaimOrder(provider, Lane.URGENT, 1, 0, worker, lease_seconds, ALONE))
+    claimed = await store.claim(ClaimOrder(provider, Lane.URGENT, 1, 0, worker, lease_seconds, MOST_SUSPECT))
     return Batch(asked_at, claimed.now, claimed.rows) if claimed.rows else None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from duly.flows.route import parts
 from duly.ports import Store
 
 __all__ = ["REDRIVE_BATCH_ROWS", "redrive"]
@@ -19,7 +20,4 @@ REDRIVE_BATCH_ROWS: Final = 200
 
 async def redrive(store: Store, deliveries: Sequence[bytes], why: str, actor: str) -> int:
     """Return these to ready, where they are dead or rejected; returns how many were."""
-    moved = 0
-    for start in range(0, len(deliveries), REDRIVE_BATCH_ROWS):
-        moved += len(await store.requeue(actor, why, deliveries[start : start + REDRIVE_BATCH_ROWS]))
-    return moved
+    return sum([len(await store.requeue(actor, why, part)) for part in parts(deliveries, REDRIVE_BATCH_ROWS)])

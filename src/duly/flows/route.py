@@ -87,6 +87,6 @@ async def give_back(route: Route, leases: Iterable[Lease]) -> None:
         await route.store.abandon(route.worker, part)
 
 
-def parts(rows: Sequence[T]) -> Iterator[Sequence[T]]:
-    """As many rows as one call of the store takes."""
-    return (rows[start : start + BATCH_ROWS_MAX] for start in range(0, len(rows), BATCH_ROWS_MAX))
+def parts(rows: Sequence[T], most: int = BATCH_ROWS_MAX) -> Iterator[Sequence[T]]:
+    """As many rows as one call of the store takes, or fewer."""
+    return (rows[start : start + most] for start in range(0, len(rows), most))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from duly.core.limits import DEATHS_MAX
 from duly.ports import Store
 
 __all__ = ["keep_up"]
@@ -17,10 +18,10 @@ __all__ = ["keep_up"]
 UPKEEP_BATCH_ROWS: Final = 1_000
 
 
-async def keep_up(store: Store, actor: str) -> Counter[str]:
+async def keep_up(store: Store, actor: str, deaths_max: int = DEATHS_MAX) -> Counter[str]:
     """Do each duty once; returns how many rows each moved, by the state they went to."""
     promoted = await store.promote(UPKEEP_BATCH_ROWS)
-    taken = await store.take_back(UPKEEP_BATCH_ROWS, actor)
+    taken = await store.take_back(UPKEEP_BATCH_ROWS, actor, deaths_max)
     swept = await store.sweep(UPKEEP_BATCH_ROWS, actor)
     return Counter(
         ready=promoted + taken.ready,

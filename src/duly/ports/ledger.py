@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from duly.core.limits import DEATHS_MAX
 from duly.core.model import (
     Begun,
     Decision,
@@ -117,7 +118,7 @@ class Store(Protocol):
         """
         ...
 
-    async def take_back(self, limit: int, actor: str, deaths_max: int = 3) -> TakenBack:
+    async def take_back(self, limit: int, actor: str, deaths_max: int = DEATHS_MAX) -> TakenBack:
         """Rows whose lease has ended: not begun, ready again; begun, uncertain, the attempt unknown.
 
         Each of them becomes more suspect of having killed its worker: suspicion rises to at most 3. For one that

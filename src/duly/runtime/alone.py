@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from duly.flows.claim import ALONE
+from duly.core.limits import MOST_SUSPECT
 from duly.ports import Clock
 
 __all__ = ["Turns"]
@@ -71,4 +71,4 @@ class Turns:
 
 
 async def _alone(suspects: Callable[[], Awaitable[Sequence[tuple[str, int]]]]) -> list[str]:
-    return [provider for provider, suspicion in await suspects() if suspicion == ALONE]
+    return [provider for provider, suspicion in await suspects() if suspicion == MOST_SUSPECT]

@@ -24,7 +24,16 @@ from duly.runtime.clock import SystemClock, SystemDice
 from duly.runtime.config import Config, Smtp, Webhook
 from duly.runtime.worker import Plant
 
-__all__ = ["ConfiguredPolicies", "channels", "open_plant", "open_store", "open_views", "templates", "worker_name"]
+__all__ = [
+    "ConfiguredPolicies",
+    "channels",
+    "limits",
+    "open_plant",
+    "open_store",
+    "open_views",
+    "templates",
+    "worker_name",
+]
 
 #: Look-ups under way at once, for each provider of each worker.
 LOOKS_MAX: Final = 64
@@ -59,6 +68,11 @@ def worker_name() -> str:
 def channels(config: Config) -> dict[str, str]:
     """The provider's name for each channel."""
     return {str(provider.channel): name for name, provider in config.providers.items()}
+
+
+def limits(config: Config) -> dict[str, Limits]:
+    """The limits of each provider, by its name."""
+    return {name: Limits(attempts_max=provider.max_attempts) for name, provider in config.providers.items()}
 
 
 def templates(config: Config) -> TemplateSet:
@@ -101,7 +115,7 @@ async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIte
             providers=providers,
             transports={name: _transport(one, clock) for name, one in config.providers.items()},
             lookers={name: _looker(one, clock) for name, one in config.providers.items() if isinstance(one, Webhook)},
-            limits={name: Limits(attempts_max=one.max_attempts) for name, one in config.providers.items()},
+            limits=limits(config),
             templates=compiled,
             policies=ConfiguredPolicies(config),
             clock=clock,
@@ -163,11 +177,10 @@ def _webhook(name: str, one: Webhook, config: Config) -> Provider:
 
 
 def _endpoints(config: Config) -> Mapping[str, Any]:
-    from duly.intake import normal_url
     from duly.providers.webhook import Endpoint
 
     return {
-        normal_url(one.url): Endpoint(
+        one.url: Endpoint(
             name,
             None if one.secrets is None else [_signing_key(secret) for secret in one.secrets],
             one.rate_per_second,

@@ -26,7 +26,7 @@ from duly.sim.truth import OPERATOR, Truth
 from duly.sim.turns import Turn
 from duly.sim.workers import NAMESPACE
 
-__all__ = ["APPLICATION", "Book", "People", "until_answered"]
+__all__ = ["APPLICATION", "People", "until_answered"]
 
 RETRY_SECONDS: Final = (0.1, 5.0)
 RETRY_DOUBLINGS_MAX: Final = 8
@@ -42,7 +42,6 @@ class Entry(NamedTuple):
     """Something that was asked for, and when it was answered."""
 
     at_us: int
-    what: str
     wish: Wish
 
 
@@ -82,10 +81,10 @@ class People:
         if self.plan.has(Feature.DECISIONS):
             yield OPERATOR, self._decide_holds
 
-    async def ask(self, what: str, wish: Wish) -> None:
+    async def ask(self, wish: Wish) -> None:
         """Ask until the answer is there, and write it down."""
         await until_answered(self.time, self.chance, wish)
-        self.book.entries.append(Entry(self.time.us, what, wish))
+        self.book.entries.append(Entry(self.time.us, wish))
 
     # --- the application -------------------------------------------------------------------------
 
@@ -118,7 +117,7 @@ class People:
         await Turn("later", Time().after(seconds))
 
     async def _schedule(self, reminder: NewReminder) -> None:
-        await self.ask("schedule", lambda: self.store.schedule([reminder]))
+        await self.ask(lambda: self.store.schedule([reminder]))
         for channel in reminder.channels:
             if reminder.key not in self.cancelled:
                 self.truth.expected.setdefault(_delivery(reminder, channel), f"{reminder.key} by {channel}")
@@ -128,7 +127,7 @@ class People:
         delivery = _delivery(reminder, self.chance.pick(reminder.channels))
         whole = self.chance.happens(0.6)
         target = {"reminder": reminder.id, "delivery": None} if whole else {"reminder": None, "delivery": delivery}
-        await self.ask("cancel", lambda: _if_there(self.store.cancel(APPLICATION, "not needed any more", **target)))
+        await self.ask(lambda: _if_there(self.store.cancel(APPLICATION, "not needed any more", **target)))
         if whole:
             self.cancelled.add(reminder.key)
             for channel in reminder.channels:
@@ -136,15 +135,12 @@ class People:
 
     async def _opt_out(self, reminder: NewReminder) -> None:
         contact = self.chance.pick(reminder.contacts).id
-        await self.ask("opt out", lambda: _if_there(self.store.suppress(APPLICATION, "opted_out", contact)))
+        await self.ask(lambda: _if_there(self.store.suppress(APPLICATION, "opted_out", contact)))
 
     async def _reschedule(self, reminder: NewReminder) -> None:
         due = self.time.now() + timedelta(seconds=self.chance.between(-60.0, self.plan.horizon_seconds * 0.3))
         lasts = reminder.deadline_at - reminder.next_due_at
-        await self.ask(
-            "reschedule",
-            lambda: _if_there(self.store.reschedule(APPLICATION, "moved", reminder.id, due, due + lasts)),
-        )
+        await self.ask(lambda: _if_there(self.store.reschedule(APPLICATION, "moved", reminder.id, due, due + lasts)))
 
     def _reminder(self, wanted: ReminderPlan) -> NewReminder:
         """The same values every time: a repeat is the same body."""
@@ -184,7 +180,7 @@ class People:
             await self._wait(self.chance.between(0.0, self.plan.horizon_seconds))
             dead = [row.id for row in self.truth.ledger.standing.values() if row.state in (State.DEAD, State.REJECTED)]
             if dead:
-                await self.ask("redrive", lambda dead=dead: redrive(self.store, dead, "looks mended", OPERATOR))  # type: ignore[misc]
+                await self.ask(lambda dead=dead: redrive(self.store, dead, "looks mended", OPERATOR))  # type: ignore[misc]
 
     async def _decide_holds(self) -> None:
         """Not all of them: the others are left to their own end."""

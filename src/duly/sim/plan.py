@@ -14,7 +14,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
-from duly.core.limits import LEASE_MARGIN_SECONDS, Limits
+from duly.core.limits import DEATHS_MAX, LEASE_MARGIN_SECONDS, Limits
 from duly.core.model import Capabilities, Channel, HoldPolicy, Lane, OnDoubt
 from duly.sim.chance import Chance
 from duly.sim.faults import Kind
@@ -67,6 +67,7 @@ class Settings:
     """One configuration. A reload brings another one."""
 
     limits: Limits
+    deaths_max: int
     lease_seconds: float
     capacity: int
     per_host: int
@@ -231,8 +232,8 @@ def _settings(chance: Chance, providers: Sequence[ProviderPlan], number: int) ->
             backoff_ceiling_seconds=chance.spread(10.0, 900.0),
             retry_after_ceiling_seconds=chance.spread(60.0, 3600.0),
             looking_longest=timedelta(seconds=chance.spread(600.0, 86400.0)),
-            deaths_max=chance.number(1, 3),
         ),
+        deaths_max=chance.number(1, DEATHS_MAX),
         lease_seconds=longest + LEASE_MARGIN_SECONDS + chance.spread(2.0, 60.0),
         capacity=chance.pick((1, 2, 8, 64)),
         per_host=chance.pick((1, 8)),

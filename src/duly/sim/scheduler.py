@@ -59,7 +59,6 @@ class Actor:
     life: Incarnation
     coroutine: Coroutine[Any, Any, None]
     turn: Turn
-    fate: Fate = Fate.GOES  # of the turn, drawn when it was announced
 
 
 @dataclass(eq=False)

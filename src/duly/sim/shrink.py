@@ -14,7 +14,7 @@ from typing import Final
 from duly.sim.plan import Plan
 from duly.sim.run import Ended
 
-__all__ = ["PLAYED_WORLDS_MAX", "described", "shrink", "smaller"]
+__all__ = ["described", "shrink", "smaller"]
 
 PLAYED_WORLDS_MAX: Final = 300
 STEPS_LEAST: Final = 20

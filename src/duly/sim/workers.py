@@ -125,7 +125,7 @@ class Worker:
     async def _keep_up(self) -> int:
         if self.chance.happens(0.2):
             await self._show_life()
-        return (await keep_up(self.store, self.life.name)).total()
+        return (await keep_up(self.store, self.life.name, self.settings.deaths_max)).total()
 
     async def _show_life(self) -> None:
         self.seen = (await self.store.heartbeat(self.life.name, self.seen)).now

@@ -98,6 +98,18 @@ async def misses_from_before_a_restore_cover_nothing(scene: Scene) -> None:
 
 
 @case
+async def a_backup_that_was_made_under_a_guard_is_in_doubt_again(scene: Scene) -> None:
+    """What had been looked up in vain by then may have been sent since: opening the guard again doubts it again."""
+    await scene.ready("r")
+    await guarded(scene)
+    row = await scene.looked_at()
+    assert await scene.decide(row, State.UNCERTAIN, State.WAITING, reason="looked_up_in_vain", covered=True)
+    await scene.store.open_guard("ana", "restored once more")
+    assert await scene.state(row.id) == State.UNCERTAIN
+    assert (await scene.looked_at()).restored
+
+
+@case
 async def who_moved_a_guard_back_stands_in_its_words(scene: Scene) -> None:
     """With his reason; asked for nothing new, it stays as it is."""
     await guarded(scene)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from duly.core.limits import MOST_SUSPECT
 from duly.core.model import Claimed, Lane, Outcome
 from duly.core.states import State
 from duly.ports import Swept, TakenBack
 from tests.stores.conformance import case
 from tests.stores.conformance.scene import HOOKS, Scene
 
-ALONE = 3
+ALONE = MOST_SUSPECT
 READY_AGAIN = TakenBack(1, 0)
 
 

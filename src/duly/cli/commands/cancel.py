@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from duly.cli.surface import WHY_CHARACTERS_MAX, AccountOption, Identity, Surface, command, operator
+from duly.cli.surface import WHY_CHARACTERS_MAX, AccountOption, Identity, Surface, WhyOption, command, operator
 
 if TYPE_CHECKING:
     from duly.ports import Cancelled
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-Why = Annotated[str, typer.Option("--why", help="The reason, for the record.")]
-
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
     @command(app)
-    def cancel(surface: Surface, identity: Identity, account: AccountOption = None, why: Why = "cancelled") -> None:
+    def cancel(
+        surface: Surface, identity: Identity, account: AccountOption = None, why: WhyOption = "cancelled"
+    ) -> None:
         """Cancel a reminder with its open deliveries, or one delivery."""
         done = asyncio.run(_cancel(surface.config(), identity, account, why))
         surface.result(done._asdict(), _text(done))

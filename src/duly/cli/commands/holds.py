@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from duly.cli import output
-from duly.cli.surface import AccountOption, Identity, LimitOption, Surface, command, operator, stated
+from duly.cli.surface import AccountOption, Identity, LimitOption, Surface, WhyOption, command, operator, stated
 from duly.cli.words import require_account
 
 if TYPE_CHECKING:
@@ -35,10 +35,9 @@ Verdict = Annotated[
     str,
     typer.Argument(
         metavar="|".join(VERDICTS),
-        help="sent: it was accepted. resend: send it again, though that may be the second time. close: unconfirmed.",
+        help=f"sent: it was accepted. resend: send it again, {TWICE}. close: unconfirmed.",
     ),
 ]
-Why = Annotated[str, typer.Option("--why", help="The reason, for the record.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -62,7 +61,9 @@ def show(surface: Surface, identity: Identity, account: AccountOption = None) ->
     surface.result(shown, f"{_hold_text(shown['hold'])}\n\n{output.fields(shown)}")
 
 
-def decide(surface: Surface, identity: Identity, verdict: Verdict, why: Why, account: AccountOption = None) -> None:
+def decide(
+    surface: Surface, identity: Identity, verdict: Verdict, why: WhyOption, account: AccountOption = None
+) -> None:
     """Decide about one held delivery, for the record."""
     if verdict not in VERDICTS:
         raise typer.BadParameter(f"decide {', '.join(VERDICTS[:-1])} or {VERDICTS[-1]}", param_hint="VERDICT")
@@ -82,7 +83,8 @@ async def _held(config: Config, account: str | None, limit: int) -> list[dict[st
 
 
 async def _shown(config: Config, identity: str, account: str | None) -> dict[str, Any]:
-    from duly.runtime.bootstrap import ConfiguredPolicies, open_store
+    from duly.core.limits import Limits
+    from duly.runtime.bootstrap import ConfiguredPolicies, limits, open_store
 
     async with open_store(config) as store:
         views = store.views()
@@ -93,17 +95,10 @@ async def _shown(config: Config, identity: str, account: str | None) -> dict[str
     policy = ConfiguredPolicies(config).hold(row.account)
     hold = {
         **_known(row, now, shown),
-        **_follows(row, now, policy, _limits(config, row.provider)),
+        **_follows(row, now, policy, limits(config).get(row.provider, Limits())),
         "resend": _resend(row, now, guarded=guarded),
     }
     return {"hold": hold, **shown}
-
-
-def _limits(config: Config, provider: str) -> Limits:
-    from duly.core.limits import Limits
-
-    chosen = config.providers.get(provider)
-    return Limits(attempts_max=chosen.max_attempts) if chosen else Limits()
 
 
 async def _decided(config: Config, identity: str, account: str | None, verdict: str, why: str) -> dict[str, Any]:
@@ -180,7 +175,7 @@ def _at_its_end(row: Doubtful, ends_at: datetime, policy: HoldPolicy, limits: Li
         return "it is closed: unconfirmed, and not sent again"
     why_not = forbids_sending(row, ends_at, limits)
     if why_not is None:
-        return "it is sent again, though that may be the second time"
+        return f"it is sent again, {TWICE}"
     return f"it is closed: unconfirmed, and not sent again, because {explain_reason(why_not)}"
 
 
@@ -205,7 +200,7 @@ def _hold_text(hold: Mapping[str, Any]) -> str:
     facts = {name: value for name, value in hold.items() if name not in ("explanation", "age_seconds", "bytes_kept")}
     facts["held_for"] = output.age(hold["age_seconds"])
     facts["bytes_kept"] = "yes" if hold["bytes_kept"] else "no: see resend"
-    moments = {name: f"{value:%Y-%m-%dT%H:%M:%SZ}" for name, value in facts.items() if name.endswith(("_at", "_since"))}
+    moments = {name: output.second(value) for name, value in facts.items() if name.endswith(("_at", "_since"))}
     return f"{output.plain(hold['explanation'])}\n\n{output.fields({**facts, **moments})}"
 
 

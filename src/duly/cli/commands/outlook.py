@@ -77,14 +77,8 @@ def _outcome(group: Mapping[str, Any], endpoint: str | None, plant: Plant, confi
         return NOT_CONFIGURED
     policies, account = plant.policies, group["account"]
     doubts = Doubts(policies.on_doubt(account), policies.hold(account))
-    promise = provider.capabilities(_url(endpoint, config))
+    promise = provider.capabilities("" if endpoint is None else config.endpoints[endpoint].url)
     return _climbed(_standing_for(group), promise, doubts, plant.limits[group["provider"]])
-
-
-def _url(endpoint: str | None, config: Config) -> str:
-    from duly.intake import normal_url
-
-    return "" if endpoint is None else normal_url(config.endpoints[endpoint].url)
 
 
 def _climbed(row: Doubtful, promise: Capabilities, doubts: Doubts, limits: Limits) -> str:

@@ -13,7 +13,7 @@ import typer
 
 from duly.cli import output
 from duly.cli.commands import outlook
-from duly.cli.surface import Surface, command, operator, stated
+from duly.cli.surface import Surface, WhyOption, command, operator, stated
 from duly.cli.words import counted, endpoint_names, guard_line
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ UNSUBMITTED = (
     " when they have been, add --submitted-again"
 )
 
-Why = Annotated[str, typer.Option("--why", help="The reason, for the record.")]
 Since = Annotated[
     str | None,
     typer.Option(
@@ -57,7 +56,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="restore")
 
 
-def open_(surface: Surface, why: Why, since: Since = None) -> None:
+def open_(surface: Surface, why: WhyOption, since: Since = None) -> None:
     """Open the guard: nothing is sent, and what may have been sent starts in doubt."""
     before, guard, covered = asyncio.run(_open(surface.config(), stated(why), _moment(since)))
     already = before is not None and before["number"] == guard.number
@@ -72,7 +71,7 @@ def plan(surface: Surface) -> None:
     surface.result(found, _plan_text(found))
 
 
-def close(surface: Surface, why: Why, submitted_again: Submitted = False) -> None:
+def close(surface: Surface, why: WhyOption, submitted_again: Submitted = False) -> None:
     """Let sending begin again."""
     guard = asyncio.run(_close(surface.config(), stated(why), submitted_again=submitted_again))
     surface.result({"guard": guard._asdict()}, f"guard {guard.number} is closed: sending begins again")
@@ -135,14 +134,12 @@ async def _plan(config: Config) -> dict[str, Any]:
 
 def _promises(plant: Plant, config: Config) -> Iterator[dict[str, Any]]:
     """What each provider, and each endpoint with terms of its own, lets us find out."""
-    from duly.intake import normal_url
-
     policy = outlook.policy_text(config)
     for name, provider in plant.providers.items():
         yield _promise(name, None, provider.capabilities(""), policy)
         if config.providers[name].channel == "webhook":
             for endpoint, one in config.endpoints.items():
-                yield _promise(name, endpoint, provider.capabilities(normal_url(one.url)), policy)
+                yield _promise(name, endpoint, provider.capabilities(one.url), policy)
 
 
 def _promise(provider: str, endpoint: str | None, promise: Capabilities, policy: str) -> dict[str, Any]:
@@ -173,7 +170,7 @@ def _span(duration: timedelta) -> str:
 
 def _opened_text(guard: Guard, covered: int) -> str:
     doubt = counted(covered, "delivery starts in doubt", "deliveries start in doubt")
-    return f"guard {guard.number} is open, since {_second(guard.since)}: {doubt}"
+    return f"guard {guard.number} is open, since {output.second(guard.since)}: {doubt}"
 
 
 def _already_text(before: Mapping[str, Any], guard: Guard, covered: int) -> str:
@@ -183,14 +180,10 @@ def _already_text(before: Mapping[str, Any], guard: Guard, covered: int) -> str:
     said = (
         f"guard {guard.number} was open already, opened at {before['opened_at']} by {guard.opened_by} ({before['why']})"
     )
-    moved = f"only `since` was moved back, from {before['since']} to {_second(guard.since)}"
-    kept = f"nothing was changed: it is open since {_second(guard.since)}"
+    moved = f"only `since` was moved back, from {before['since']} to {output.second(guard.since)}"
+    kept = f"nothing was changed: it is open since {output.second(guard.since)}"
     done = moved if parse_time(before["since"]) > guard.since else kept
     return f"{said}; {done}; {counted(covered, 'delivery is in doubt', 'deliveries are in doubt')}"
-
-
-def _second(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _plan_text(found: Mapping[str, Any]) -> str:
@@ -198,10 +191,10 @@ def _plan_text(found: Mapping[str, Any]) -> str:
     parts = ["no guard is open" if guard is None else guard_line(guard)]
     if found["covered"]:
         titles = ("provider", "state", "count", "oldest_due_at")
-        parts.append(output.columns(titles, [[line[title] for title in titles] for line in found["covered"]]))
+        parts.append(output.table(titles, found["covered"]))
     if found["outcomes"]:
         titles = ("provider", "endpoint", "outcome", "count")
-        parts.append(output.columns(titles, [[line[title] for title in titles] for line in found["outcomes"]]))
+        parts.append(output.table(titles, found["outcomes"]))
     for one in found["providers"]:
         name = one["provider"] if one["endpoint"] is None else f"{one['provider']}, endpoint {one['endpoint']}"
         parts.append(f"{output.plain(name)}\n" + "\n".join(f"  {step}" for step in one["then"]))

@@ -138,7 +138,7 @@ COLUMNS = ("id", "account", "reminder", "occurrence", "channel", "status", "reas
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return "no deliveries (duly status tells what is still to come)"
-    return output.columns(COLUMNS, [[row[name] for name in COLUMNS] for row in rows])
+    return output.table(COLUMNS, rows)
 
 
 DOOR = ("provider", "endpoint", "reason", "blocked_until", "failures")

@@ -44,7 +44,6 @@ __all__ = [
 URL_CHARACTERS_MAX: Final = 2_048
 NAME_CHARACTERS_MAX: Final = 100
 SECRETS_MAX: Final = 8  # that sign one request while they rotate
-DELIVERY: Final = "{delivery}"  # the place of a delivery's id in a look-up's URL
 DOTS: Final = re.compile(r"/(?:\.|%2e){1,2}(?:[/?#]|$)", re.IGNORECASE)
 STAND_IN: Final = "a" * 26  # an id, as far as a URL can tell
 SWITCHES: Final = {
@@ -200,6 +199,8 @@ def _endpoint_url(text: str) -> str:
 
 def _lookup_url(text: str) -> str:
     """In its normal form, by the rules of any other URL; empty: nobody can be asked."""
+    from duly.providers.webhook_lookup import DELIVERY  # only a webhook that can be asked needs it
+
     if not text:
         return text
     before, *after = text.split(DELIVERY)

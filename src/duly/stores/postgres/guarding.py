@@ -68,14 +68,16 @@ async def open_guard(connections: Connections, actor: str, why: str, since: date
 
 
 async def _open(tx: Transaction, actor: str, why: str, since: datetime, *, again: bool = True) -> Guard:
-    """Open the guard or move it back. `again`: rows that are in doubt of a restore already are so once more."""
+    """Open the guard or move it back, and put in doubt what is not: the backup may have been made under a guard.
+
+    `again`: rows that are in doubt of a restore already are so once more.
+    """
     standing = await _guard(await tx.send("guard_standing"))
     if standing is None:
         ((*columns,),) = await tx.rows("add_guard", since, actor, why)
     else:
         ((*columns,),) = await tx.rows("move_guard_back", since, actor, why)
-    if again or standing is None or since < standing.since:
-        await tx.send("restore", actor, again or standing is None)
+    await tx.send("restore", actor, again or standing is None)
     return Guard._make(columns)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from duly.core.limits import DEATHS_MAX
 from duly.core.model import (
     Begun,
     Decision,
@@ -124,7 +125,7 @@ class PostgresStore:
         """See Store."""
         return await claims.renew(self._shared, worker, rows, lease_seconds)
 
-    async def take_back(self, limit: int, actor: str, deaths_max: int = 3) -> TakenBack:
+    async def take_back(self, limit: int, actor: str, deaths_max: int = DEATHS_MAX) -> TakenBack:
         """See Store."""
         return await upkeep.take_back(self._shared, limit, actor, deaths_max)
 

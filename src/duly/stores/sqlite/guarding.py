@@ -96,14 +96,16 @@ def open_guard(db: Database, actor: str, why: str, since: datetime | None) -> Gu
 
 
 def _open(db: Database, actor: str, why: str, since: int, now: int) -> Guard:
-    """Open a guard, or move the open one's `since` back; then put in doubt what was not."""
+    """Open a guard, or move the open one's `since` back; then put in doubt what is not.
+
+    Also under a guard that was open already: the backup may have been made under it.
+    """
     guard = standing(db)
     if guard is None:
         db.change("guard_add", since=since, now=now, actor=actor, why=why)
-        _put_in_doubt(db, actor, everything=True)
     elif since < stored.micros(guard.since):
         db.change("guard_move_back", since=since, actor=actor, why=why)
-        _put_in_doubt(db, actor, everything=False)
+    _put_in_doubt(db, actor, everything=guard is None)
     return stored.guard(db.row("guard_standing"))
 
 

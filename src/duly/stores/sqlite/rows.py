@@ -1,7 +1,7 @@
 """What SQLite keeps, as the values of the model, and back: times, ids, flags and JSON text.
 
 Times are integer microseconds since 1970-01-01T00:00:00Z. The columns that make a `Claimed` come in the
-order in which `claim_ready` selects them.
+order in which `claim_bring` selects them.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def due(row: tuple[Any, ...]) -> Due:
 
 
 def claimed(row: Sequence[Any], attempts: int, lease_until: datetime, bytes_before: Frozen | None, now: int) -> Claimed:
-    """A row of `claim_ready`, from `delivery_id` on."""
+    """A row of `claim_bring`, from `delivery_id` on."""
     (
         delivery, account_id, account, fence, spared, doubt, closed, granted, first_unknown_at,
         reminder, reminder_key, reminder_status, occurrence, lane, due_at, deadline_at,

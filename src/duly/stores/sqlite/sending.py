@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from duly.core.budget import Allowance, Grant, burst, grant
 from duly.core.keys import payload_hash
@@ -49,19 +49,23 @@ class Held(NamedTuple):
 
 # --- claim ---------------------------------------------------------------------------------------
 
+#: Where a row that is to be leased is stored, and its delivery.
+Picked: TypeAlias = tuple[int, bytes]
+
 
 def claim(db: Database, order: ClaimOrder) -> Claim:
     """See Store.claim."""
     with db.writing():
         now = db.now()
-        found, next_account = ([], 0) if standing(db) else _found(db, order)
+        picked, next_account = ([], 0) if standing(db) else _pick(db, order)
         until = now + round(order.lease_seconds * stored.SECOND_US)
-        db.change_each("claim_lease", [(order.worker, until, row[0]) for row in found])
+        db.change_each("claim_lease", [(order.worker, until, place) for place, _ in picked])
+        found = db.rows("claim_bring", ids=b"".join(delivery for _, delivery in picked))
         return Claim(stored.moment(now), _claimed(db, found, until, now), next_account)
 
 
-def _found(db: Database, order: ClaimOrder) -> tuple[list[tuple[Any, ...]], int]:
-    """The rows, and where the next claim's cursor stands."""
+def _pick(db: Database, order: ClaimOrder) -> tuple[list[Picked], int]:
+    """The rows to lease, and where the next claim's cursor stands."""
     if order.suspicion:
         rows = db.rows("claim_suspects", provider=order.provider, suspicion=order.suspicion, limit=order.limit)
         return rows, 0
@@ -81,21 +85,21 @@ def _accounts(db: Database, order: ClaimOrder) -> tuple[list[int], int]:
     return accounts, after
 
 
-def _shares(db: Database, order: ClaimOrder, accounts: Sequence[int]) -> list[tuple[Any, ...]]:
+def _shares(db: Database, order: ClaimOrder, accounts: Sequence[int]) -> list[Picked]:
     """An even share of each account's ready rows, no more than the limit in all."""
     share = math.ceil(order.limit / max(1, len(accounts)))
-    found: list[tuple[Any, ...]] = []
+    picked: list[Picked] = []
     for account in accounts:
-        room = min(share, order.limit - len(found))
-        found += db.rows("claim_ready", provider=order.provider, lane=str(order.lane), account=account, limit=room)
-    return found
+        room = min(share, order.limit - len(picked))
+        picked += db.rows("claim_ready", provider=order.provider, lane=str(order.lane), account=account, limit=room)
+    return picked
 
 
 def _claimed(db: Database, found: Iterable[tuple[Any, ...]], until: int, now: int) -> list[Claimed]:
     lease_until = stored.moment(until)
     return [
         stored.claimed(row, attempts, lease_until, _bytes_before(db, row[0]) if attempts else None, now)
-        for _, attempts, *row in found
+        for attempts, *row in found
     ]
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from duly.core.limits import DEATHS_MAX
 from duly.core.model import (
     Begun,
     Decision,
@@ -155,7 +156,7 @@ class SqliteStore:
         """See Store.promote."""
         return await self._write(partial(upkeep.promote, self._writer, limit))
 
-    async def take_back(self, limit: int, actor: str, deaths_max: int = 3) -> TakenBack:
+    async def take_back(self, limit: int, actor: str, deaths_max: int = DEATHS_MAX) -> TakenBack:
         """See Store.take_back."""
         return await self._write(partial(upkeep.take_back, self._writer, limit, actor, deaths_max))
 

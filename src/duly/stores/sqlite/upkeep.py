@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from duly.core.ladder import KILLED
+from duly.core.limits import MOST_SUSPECT
 from duly.core.model import FailureClass, Outcome, Result
 from duly.core.states import State
 from duly.ports import Swept, TakenBack
@@ -26,9 +28,7 @@ __all__ = ["next_step", "promote", "suspects", "sweep", "take_back"]
 
 WORKER_LOST: Final = Result(Outcome.UNKNOWN, FailureClass.WORKER_LOST)
 LOST: Final = "unknown_worker_lost"
-ALONE: Final = 3  # the highest suspicion
-KILLED: Final = "killed_its_workers"
-KILLED_IN_DOUBT: Final = "killed_its_workers_in_doubt"
+KILLED_IN_DOUBT: Final = f"{KILLED}_in_doubt"
 PASSED: Final = "deadline_passed"
 PASSED_IN_DOUBT: Final = "deadline_passed_in_doubt"
 STEPS: Final = ("next_lease_end", "next_look", "next_expiry")
@@ -54,8 +54,9 @@ def take_back(db: Database, limit: int, actor: str, deaths_max: int) -> TakenBac
 
 
 def _take_back(db: Database, actor: str, row: Row, deaths_max: int, entries: Entries) -> str:
-    deaths = row.deaths + (row.suspicion == ALONE)
-    after = row._replace(fence=row.fence + 1, suspicion=min(ALONE, row.suspicion + 1), deaths=deaths, next_at=db.now())
+    deaths = row.deaths + (row.suspicion == MOST_SUSPECT)
+    suspicion = min(MOST_SUSPECT, row.suspicion + 1)
+    after = row._replace(fence=row.fence + 1, suspicion=suspicion, deaths=deaths, next_at=db.now())
     killer = deaths >= deaths_max
     if row.state is State.SENDING:
         return _give_up(db, actor, row, after, killer, entries)

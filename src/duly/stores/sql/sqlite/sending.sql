@@ -6,38 +6,33 @@ select min(account_id) from work indexed by work_ready
 where state = 'ready' and suspicion = 0 and provider = :provider and lane = :lane and account_id > :after;
 
 -- name: claim_ready
--- One account's share, oldest first, then in order of arrival (which touches few pages), with all that admission, rendering and the request need.
-select w.rowid, w.attempts, w.delivery_id, w.account_id, a.name, w.fence + 1, w.spared, w.doubt, w.closed, w.granted,
-       w.first_unknown_at, w.reminder_id, r.caller_key,
-       case when w.called_off and r.status <> 'cancelled' then 'called_off' else r.status end, w.occurrence, w.lane, w.due_at, w.deadline_at,
-       w.endpoint, w.channel, k.address, p.ref, p.name, p.zone, p.locale, r.template, r.data,
-       a.revision, r.revision, p.revision, k.revision,
-       a.paused, k.suppressed, b.blocked_until, b.block_reason, b.circuit
-from work w indexed by work_ready
-cross join account a on a.id = w.account_id
-cross join reminder r on r.id = w.reminder_id
-cross join recipient p on p.id = w.recipient_id
-cross join contact k on k.id = w.contact_id
-left join budget b on b.provider = w.provider and b.endpoint = w.endpoint
-where w.state = 'ready' and w.suspicion = 0 and w.provider = :provider and w.lane = :lane and w.account_id = :account
-order by w.next_at, w.rowid limit :limit;
+-- One account's share, oldest first, then in order of arrival, which touches few pages.
+select rowid, delivery_id from work indexed by work_ready
+where state = 'ready' and suspicion = 0 and provider = :provider and lane = :lane and account_id = :account
+order by next_at, rowid limit :limit;
 
 -- name: claim_suspects
 -- Rows that were in a worker's hands when it died, as often as :suspicion says: whatever their lane and account, oldest first.
-select w.rowid, w.attempts, w.delivery_id, w.account_id, a.name, w.fence + 1, w.spared, w.doubt, w.closed, w.granted,
+select rowid, delivery_id from work indexed by work_suspects
+where state = 'ready' and suspicion <> 0 and provider = :provider and suspicion = :suspicion
+order by next_at, rowid limit :limit;
+
+-- name: claim_bring
+-- :ids, in that order, with all that admission, rendering and the request need.
+with recursive place (at) as (select 1 union all select at + 16 from place where at + 16 < length(:ids))
+select w.attempts, w.delivery_id, w.account_id, a.name, w.fence, w.spared, w.doubt, w.closed, w.granted,
        w.first_unknown_at, w.reminder_id, r.caller_key,
        case when w.called_off and r.status <> 'cancelled' then 'called_off' else r.status end, w.occurrence, w.lane, w.due_at, w.deadline_at,
        w.endpoint, w.channel, k.address, p.ref, p.name, p.zone, p.locale, r.template, r.data,
        a.revision, r.revision, p.revision, k.revision,
        a.paused, k.suppressed, b.blocked_until, b.block_reason, b.circuit
-from work w indexed by work_suspects
+from place
+cross join work w on w.delivery_id = substr(:ids, place.at, 16)
 cross join account a on a.id = w.account_id
 cross join reminder r on r.id = w.reminder_id
 cross join recipient p on p.id = w.recipient_id
 cross join contact k on k.id = w.contact_id
-left join budget b on b.provider = w.provider and b.endpoint = w.endpoint
-where w.state = 'ready' and w.suspicion <> 0 and w.provider = :provider and w.suspicion = :suspicion
-order by w.next_at, w.rowid limit :limit;
+left join budget b on b.provider = w.provider and b.endpoint = w.endpoint;
 
 -- name: claim_lease
 update work set state = 'leased', begun = 0, fence = fence + 1, worker = ?, lease_until = ?, reason = null, since = db_now()

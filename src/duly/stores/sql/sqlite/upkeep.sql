@@ -54,9 +54,8 @@ select exists (select 1 from contact where id = :id);
 -- name: suppress_events
 -- At every open delivery of the contact. Reads the open work from end to end, which is rare enough to need no index.
 insert into event (at, account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
-select db_now(), w.account_id, w.reminder_id, w.delivery_id, 'suppressed', s.state, s.state, :actor, :reason
-from (select delivery_id, case when begun then 'sending' else state end as state from work where contact_id = :id) s
-join work w on w.delivery_id = s.delivery_id;
+select db_now(), account_id, reminder_id, delivery_id, 'suppressed', stands, stands, :actor, :reason
+from (select *, case when begun then 'sending' else state end as stands from work where contact_id = :id);
 
 -- name: reminder_reschedule
 -- What was due under a restore guard may have been sent: it is left to the tick, and not moved out of the guard's reach.
