@@ -1,8 +1,9 @@
 """Faults that are planted on purpose: edits of Duly's own source, each a real way to write such a system wrong.
 
 A planted fault is a text of one file below `src/duly`, which must occur there exactly once, and what stands in its
-place instead. The simulation has to notice each of them: a judge that has never said no proves nothing. Each fault
-names the checker that catches it first; another one, or a plain crash, does not count.
+place instead. The simulation has to notice each of them within SEEDS_MAX seeds: a judge that has never said no proves
+nothing. Each fault names the checkers whose sentence it breaks. Which is first depends on the seed. Another one, or
+a plain crash, does not count.
 
 Where a fault cannot be noticed, and why that is right, stands in docs/reference/planted-faults.md.
 """
@@ -16,14 +17,16 @@ from typing import Final
 
 import duly
 
-__all__ = ["FAULTS", "SOURCE", "Planted", "copy_source", "plant"]
+__all__ = ["FAULTS", "SEEDS_MAX", "SOURCE", "Planted", "copy_source", "plant"]
 
 SOURCE: Final = Path(duly.__file__).parent
+#: In so many seeds, from 1 on, a fault may hide.
+SEEDS_MAX: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """One fault. `breaks` and `change` are for people; `within` is how many seeds from 1 on it may hide in."""
+    """One fault. `breaks` and `change` are for people."""
 
     name: str
     breaks: str
@@ -31,8 +34,7 @@ class Planted:
     file: str  # below src/duly
     original: str
     replacement: str
-    caught_by: str
-    within: int
+    caught_by: tuple[str, ...]  # names of checkers
     also: tuple[tuple[str, str, str], ...] = ()  # further edits: where several defences would have to fall
 
     def edits(self) -> tuple[tuple[str, str, str], ...]:
@@ -41,7 +43,7 @@ class Planted:
 
     def row(self) -> str:
         """Its row of the reference page."""
-        return f"| **{self.name}** | {self.breaks} | {self.change} | {self.caught_by} | {self.within} |"
+        return f"| **{self.name}** | {self.breaks} | {self.change} | {', '.join(self.caught_by)} |"
 
 
 def copy_source(folder: Path) -> Path:
@@ -71,8 +73,7 @@ FAULTS: Final = (
         "stores/sqlite/settling.py",
         "    return (row.state, row.fence, row.attempts) == (State.SENDING, new.fence, new.number)\n",
         "    return row.state is State.SENDING\n",
-        "WritesAreFenced",
-        135,
+        ("WritesAreFenced",),
     ),
     Planted(
         "acceptance needs a fence",
@@ -81,8 +82,7 @@ FAULTS: Final = (
         "stores/sqlite/settling.py",
         "        if new.result.outcome is Outcome.ACCEPTED:\n",
         "        if new.result.outcome is Outcome.ACCEPTED and row is not None and _is_its_own(new, row):\n",
-        "AcceptanceWins",
-        5,
+        ("AcceptanceWins",),
     ),
     Planted(
         "a refusal clears doubt",
@@ -91,8 +91,7 @@ FAULTS: Final = (
         "stores/sqlite/settling.py",
         "        doubt=row.doubt or unknown,\n",
         "        doubt=unknown,\n",
-        "NoRepeatWithoutAKey",
-        27,
+        ("NoRepeatWithoutAKey", "DoubtIsNotForgotten"),
     ),
     Planted(
         "window from the last unknown",
@@ -101,8 +100,7 @@ FAULTS: Final = (
         "stores/sqlite/settling.py",
         "        first_unknown_at=(row.first_unknown_at or _started_at(db, new, finished_at))\n",
         "        first_unknown_at=_started_at(db, new, finished_at)\n",
-        "NoRepeatWithoutAKey",
-        94,
+        ("NoRepeatWithoutAKey",),
     ),
     Planted(
         "a result may be overwritten",
@@ -111,8 +109,7 @@ FAULTS: Final = (
         "stores/sql/sqlite/moves.sql",
         "where attempt_result.outcome = 'unknown' and excluded.outcome <> 'unknown';",
         "where true;",
-        "ResultsStand",
-        50,
+        ("ResultsStand",),
     ),
     Planted(
         "trust to the lease's end",
@@ -121,8 +118,7 @@ FAULTS: Final = (
         "flows/route.py",
         "        return self.lease_seconds - self.provider.timeout_seconds - LEASE_MARGIN_SECONDS\n",
         "        return self.lease_seconds\n",
-        "StartsWithinItsLease",
-        5,
+        ("StartsWithinItsLease",),
     ),
     Planted(
         "trust from after the claim",
@@ -131,8 +127,7 @@ FAULTS: Final = (
         "flows/claim.py",
         "    return Batch(asked_at, claims[-1].now, rows) if rows else None\n",
         "    return Batch(clock.reading(), claims[-1].now, rows) if rows else None\n",
-        "StartsWithinItsLease",
-        10,
+        ("StartsWithinItsLease",),
     ),
     Planted(
         "the send does not ask the time again",
@@ -141,8 +136,7 @@ FAULTS: Final = (
         "flows/deliver.py",
         "    return Request(route.last_token, content, lease.reading_at(item.good_until))\n",
         '    return Request(route.last_token, content, float("inf"))\n',
-        "StartsWithinItsLease",
-        5,
+        ("StartsWithinItsLease",),
     ),
     Planted(
         "attempt after the call",
@@ -174,8 +168,7 @@ FAULTS: Final = (
             "    for item, request in zip(fly, requests, strict=True):\n"
             "        _take_off(route, item, begun.numbers[item.lease.row.id], request.token)\n"
         ),
-        "NoRequestWithoutAttempt",
-        5,
+        ("NoRequestWithoutAttempt",),
     ),
     Planted(
         "request without begin",
@@ -188,8 +181,7 @@ FAULTS: Final = (
             "\n"
             "        begun = Begun({item.lease.row.id: item.lease.row.attempts + 1 for item in ready}, {})\n"
         ),
-        "NoRequestWithoutAttempt",
-        43,
+        ("NoRequestWithoutAttempt",),
     ),
     Planted(
         "a hidden second request",
@@ -198,8 +190,7 @@ FAULTS: Final = (
         "flows/deliver.py",
         "    await route.transport.start(requests)\n",
         "    await route.transport.start([*requests, *requests])\n",
-        "NoRequestWithoutAttempt",
-        5,
+        ("NoRequestWithoutAttempt",),
     ),
     Planted(
         "a key for each attempt",
@@ -211,8 +202,7 @@ FAULTS: Final = (
             "Attempt(keys.show(keys.derive(keys.show(lease.row.id), str(number)) if number > 1 else "
             "lease.row.id), number, now)"
         ),
-        "NoRequestWithoutAttempt",
-        5,
+        ("NoRequestWithoutAttempt",),
     ),
     Planted(
         "rendered anew in doubt",
@@ -221,8 +211,7 @@ FAULTS: Final = (
         "flows/deliver.py",
         "        frozen = _bytes_that_bind(row) or route.provider.freeze(row, route.templates.render(row), now)\n",
         "        frozen = route.provider.freeze(row, route.templates.render(row), now)\n",
-        "DoubtBindsBytes",
-        8,
+        ("DoubtBindsBytes",),
     ),
     Planted(
         "begin ignores revisions",
@@ -231,8 +220,16 @@ FAULTS: Final = (
         "stores/sqlite/sending.py",
         "start.revisions == tuple(revisions) and start.good_until > now",
         "start.good_until > now",
-        "NoBeginWhereForbidden",
-        107,
+        ("NoBeginWhereForbidden",),
+    ),
+    Planted(
+        "begin ignores the fence",
+        "a copy of an old batch begins what the same worker holds anew",
+        "begin no longer compares the fence",
+        "stores/sqlite/sending.py",
+        "(start := wanted[delivery]).fence == fence and ",
+        "(start := wanted[delivery]) and ",
+        ("WritesAreFenced",),
     ),
     Planted(
         "a batch that comes twice is taken twice",
@@ -241,8 +238,7 @@ FAULTS: Final = (
         "flows/deliver.py",
         " for row in batch.rows if (row.id, row.fence) not in ours]\n",
         " for row in batch.rows]\n",
-        "NotSentHasNotLeft",
-        72,
+        ("NotSentHasNotLeft",),
     ),
     Planted(
         "gives back what is in the air",
@@ -256,8 +252,7 @@ FAULTS: Final = (
             "\n"
             "def _prepare"
         ),
-        "NotSentHasNotLeft",
-        5,
+        ("NotSentHasNotLeft", "NotSentIsTrue"),
     ),
     Planted(
         "acknowledged before it is durable",
@@ -278,8 +273,7 @@ FAULTS: Final = (
             "    settled = await route.store.settle(route.provider.name, rows, _signals(said for _, "
             "said in decided))\n"
         ),
-        "NoAnswerIsDropped",
-        157,
+        ("NoAnswerIsDropped",),
     ),
     Planted(
         "a timeout is a failure",
@@ -292,8 +286,7 @@ FAULTS: Final = (
             "        return result._replace(outcome=Outcome.REFUSED) if result.outcome is "
             "Outcome.UNKNOWN else result\n"
         ),
-        "NotSentIsTrue",
-        5,
+        ("NotSentIsTrue",),
     ),
     Planted(
         "a timeout is a success",
@@ -306,8 +299,7 @@ FAULTS: Final = (
             "        return result._replace(outcome=Outcome.ACCEPTED) if result.outcome is "
             "Outcome.UNKNOWN else result\n"
         ),
-        "SentIsTrue",
-        5,
+        ("SentIsTrue",),
     ),
     Planted(
         "a called-off delivery is sent",
@@ -319,8 +311,7 @@ FAULTS: Final = (
             '        return _end(row, State.CANCELLED, "called_off")\n'
         ),
         "",
-        "NoBeginWhereForbidden",
-        77,
+        ("NoBeginWhereForbidden",),
     ),
     Planted(
         "a cancelled reminder is sent",
@@ -332,8 +323,7 @@ FAULTS: Final = (
             '        return _end(row, State.CANCELLED, "reminder_cancelled")\n'
         ),
         "",
-        "NoBeginWhereForbidden",
-        5,
+        ("NoBeginWhereForbidden",),
     ),
     Planted(
         "the key window never ends",
@@ -342,8 +332,7 @@ FAULTS: Final = (
         "core/admit.py",
         "    return first_unknown_at + promise.keyed_for - limits.key_window_margin\n",
         "    return first_unknown_at + promise.keyed_for * 1000\n",
-        "NoRepeatWithoutAKey",
-        13,
+        ("NoRepeatWithoutAKey",),
     ),
     Planted(
         "no margin in the key window",
@@ -352,8 +341,7 @@ FAULTS: Final = (
         "core/admit.py",
         "    return first_unknown_at + promise.keyed_for - limits.key_window_margin\n",
         "    return first_unknown_at + promise.keyed_for\n",
-        "NoRepeatWithoutAKey",
-        77,
+        ("NoRepeatWithoutAKey",),
     ),
     Planted(
         "deadline ignored on retry",
@@ -362,8 +350,7 @@ FAULTS: Final = (
         "core/admit.py",
         "    if now >= row.deadline_at:\n",
         "    if now >= row.deadline_at and not row.attempts:\n",
-        "NoBeginWhereForbidden",
-        200,
+        ("NoBeginWhereForbidden",),
         (
             ("core/admit.py", "    good_until = min(row.deadline_at, trust_until)\n", "    good_until = trust_until\n"),
             ("core/backoff.py", "    return moment if moment < deadline else None\n", "    return moment\n"),
@@ -393,8 +380,7 @@ FAULTS: Final = (
             "row.frozen else row.address)\n"
             "    return promise._replace(settling=promise.settling and timedelta())\n"
         ),
-        "NotSentIsTrue",
-        5,
+        ("NotSentIsTrue",),
     ),
     Planted(
         "a hold without an end",
@@ -403,8 +389,7 @@ FAULTS: Final = (
         "core/ladder.py",
         '    return Step(State.UNCONFIRMED, "hold_ended")\n',
         "    return Stay(now + hold.ends_after, row.misses)\n",
-        "NothingIsLost",
-        7,
+        ("NothingIsLost",),
     ),
     Planted(
         "a resend that nobody granted",
@@ -413,8 +398,7 @@ FAULTS: Final = (
         "core/ladder.py",
         "    if doubts.on_doubt is OnDoubt.RESEND and forbidden is None:\n",
         "    if forbidden is None:\n",
-        "NothingTwice",
-        39,
+        ("NothingTwice",),
     ),
     Planted(
         "a decision without a fence",
@@ -423,8 +407,7 @@ FAULTS: Final = (
         "stores/sqlite/deciding.py",
         "(row.fence, row.state) != (decision.fence, decision.origin)",
         "row.state is not decision.origin",
-        "WritesAreFenced",
-        58,
+        ("WritesAreFenced",),
     ),
     Planted(
         "a decision leaves no trace",
@@ -433,8 +416,7 @@ FAULTS: Final = (
         "stores/sqlite/deciding.py",
         '        entries.note(row, "decided", decision.state, actor, decision.reason, decision.evidence)\n',
         "        pass\n",
-        "EveryMoveIsExplained",
-        5,
+        ("EveryMoveIsExplained",),
     ),
     Planted(
         "a lost worker's request is sent again",
@@ -447,8 +429,7 @@ FAULTS: Final = (
             '        entries.note(row, "lease_ended", State.WAITING, actor, LOST)\n'
             '        return "ready"\n'
         ),
-        "NoRepeatWithoutAKey",
-        5,
+        ("NoRepeatWithoutAKey", "DoubtIsNotForgotten"),
     ),
     Planted(
         "expired in doubt",
@@ -457,8 +438,16 @@ FAULTS: Final = (
         "stores/sqlite/upkeep.py",
         ("def _sweep(db: Database, actor: str, row: Row, entries: Entries) -> str:\n    if row.doubt:\n"),
         ("def _sweep(db: Database, actor: str, row: Row, entries: Entries) -> str:\n    if False:\n"),
-        "NotSentIsTrue",
-        169,
+        ("NotSentIsTrue", "DoubtIsNotForgotten"),
+    ),
+    Planted(
+        "cancelled in doubt",
+        "what may have been accepted is said to have been cancelled",
+        "a cancel does not ask whether a row is in doubt",
+        "stores/sqlite/cancelling.py",
+        "    if row.doubt:\n",
+        "    if False:\n",
+        ("DoubtIsNotForgotten", "NotSentIsTrue"),
     ),
     Planted(
         "poison without an end",
@@ -467,8 +456,7 @@ FAULTS: Final = (
         "stores/sqlite/upkeep.py",
         "    deaths = row.deaths + (row.suspicion == MOST_SUSPECT)\n",
         "    deaths = 0\n",
-        "NothingIsLost",
-        5,
+        ("NothingIsLost",),
     ),
     Planted(
         "the schedule moves on without its deliveries",
@@ -477,8 +465,16 @@ FAULTS: Final = (
         "stores/sqlite/intake.py",
         "        wanted = {new.id: new for one in advanced for new in one.deliveries}\n",
         "        wanted = {new.id: new for one in advanced for new in one.deliveries[:1]}\n",
-        "NothingIsLost",
-        8,
+        ("NothingIsLost",),
+    ),
+    Planted(
+        "a tick overwrites a change",
+        "a reschedule that comes between the tick's reading and its writing is lost",
+        "the schedule is moved on without comparing it with what the tick saw",
+        "stores/sqlite/intake.py",
+        "        if place is not None and stands == (stored.micros(one.expected_due), one.revision):\n",
+        "        if place is not None:\n",
+        ("ChangesAreKept",),
     ),
     Planted(
         "a guard that does not shut",
@@ -487,8 +483,7 @@ FAULTS: Final = (
         "stores/sqlite/sending.py",
         "from duly.stores.sqlite.guarding import standing\n",
         "standing = dict().get  # no guard, ever\n",
-        "NoBeginWhereForbidden",
-        19,
+        ("NoBeginWhereForbidden",),
     ),
     Planted(
         "restored work is not in doubt",
@@ -497,8 +492,7 @@ FAULTS: Final = (
         "stores/sqlite/guarding.py",
         '    db.change("restore_work", all=everything)\n',
         "",
-        "NothingTwice",
-        27,
+        ("NothingTwice", "NotSentIsTrue"),
     ),
     Planted(
         "what a tick restores is not in doubt",
@@ -507,8 +501,7 @@ FAULTS: Final = (
         "stores/sqlite/intake.py",
         "    hidden = [one for one in ready if guards.cover(stored.micros(one.due_at))] if guards.moments else []\n",
         "    hidden: list[NewDelivery] = []\n",
-        "NothingTwice",
-        27,
+        ("NothingTwice", "NotSentIsTrue"),
     ),
     Planted(
         "expired in a forgotten past",
@@ -517,7 +510,6 @@ FAULTS: Final = (
         "stores/sqlite/intake.py",
         "    return new._replace(state=State.READY, reason=None) if forgotten else new\n",
         "    return new\n",
-        "NotSentIsTrue",
-        37,
+        ("NotSentIsTrue",),
     ),
 )

@@ -17,6 +17,7 @@ from duly.sim.checkers import (
     CHECKERS,
     AcceptanceWins,
     AttemptsAreNumbered,
+    ChangesAreKept,
     DoublesAreNoted,
     DoubtBindsBytes,
     DoubtIsNotForgotten,
@@ -39,7 +40,7 @@ from duly.sim.checkers import (
 from duly.sim.ledger import AttemptRow, Change, EventRow, Ledger, Move, ResultRow, Standing
 from duly.sim.run import ground
 from duly.sim.scheduler import Incarnation
-from duly.sim.truth import OPERATOR, Checker, Heard, Left, Taken, Truth
+from duly.sim.truth import OPERATOR, Checker, Heard, Left, Promised, Settling, Taken, Truth
 
 ONE: Final = bytes(15) + b"\x01"
 HASH: Final = b"h" * 32
@@ -158,6 +159,12 @@ def _taken_and(scene: Scene, change: Change) -> Change:
 FENCED: Final = ("begin", "settle", "decide", "looked", "abandon", "renew")
 
 
+def _born(scene: Scene, due_at: int, era: int = 0) -> Change:
+    """A tick writes ONE for a moment; in this era people were told that its reminder had been moved to 20."""
+    scene.truth.promised[ONE] = Promised(era, 20)
+    return _change(move(scene, None, State.READY, due_at=due_at), call="tick")
+
+
 def _moved_by(call: str, scene: Scene, fence: int = 1) -> Change:
     """A call names a fence, and moves what stands under fence 2."""
     moves = move(scene, State.SENDING, State.UNCERTAIN, before_fence=2, fence=2)
@@ -197,6 +204,7 @@ BROKEN_COMMITS: Final[list[tuple[type[Checker], Broken, str]]] = [
         "was not accepted",
     ),
     *((WritesAreFenced, partial(_moved_by, call), f"{call} moved it under fence 2, for [1]") for call in FENCED),
+    (ChangesAreKept, lambda s: _born(s, due_at=10), "tick wrote it for a moment from which it had been moved"),
     (DoubtIsNotForgotten, _dead_after_unknown, "attempt 1 is unknown"),
     (NothingTwice, lambda s: _change(move(s, State.HELD, State.READY, granted=1)), "no policy and no operator"),
     (
@@ -238,6 +246,8 @@ FINE_COMMITS: Final[list[Broken]] = [
     lambda s: _resend_by(OPERATOR, s),
     _dead_after_cover,
     *(partial(_moved_by, call, fence=2) for call in FENCED),
+    partial(_born, due_at=20),
+    partial(_born, due_at=10, era=1),  # the move is forgotten with its past
     partial(_moved_by, "sweep"),  # names no fence: it takes what has ended
     lambda s: _change(
         move(s, State.SENDING, State.SENT, before_fence=2, fence=2),
@@ -548,6 +558,49 @@ def test_a_dropped_answer_is_complained_of(scene: Scene) -> None:
     assert _heard(scene, alive=False) == ""
     scene.result(Outcome.REFUSED)
     assert _heard(scene) == ""
+
+
+WORKER: Final = Incarnation("w1")
+
+
+def _settles(scene: Scene, checker: Checker, *numbers: int, by: Incarnation = WORKER, provider: str = "hooks") -> str:
+    """A worker asks to settle these attempts of ONE."""
+    rows = [_evidence()._replace(number=number) for number in numbers]
+    return says(checker.settling(Settling(by, provider, rows), scene.truth))
+
+
+def test_an_answer_is_in_the_next_batch_or_the_one_after(scene: Scene) -> None:
+    """One batch may have been picked before the answer came, and may be repeated; another without it drops it."""
+    checker = NoAnswerIsDropped()
+    scene.stands(State.SENDING, provider="hooks")
+    scene.truth.heard = [Heard(WORKER, ONE, 0, 1)]
+    assert _settles(scene, checker, 7) == ""
+    assert _settles(scene, checker, 7) == ""
+    assert "the answer to attempt 1 was dropped" in _settles(scene, checker, 8)
+    checker.restored()
+    assert _settles(scene, checker, 8) == ""
+
+
+def test_a_batch_that_holds_the_answer_keeps_it(scene: Scene) -> None:
+    """Once the answer has been in a batch, or is on record, one more batch may have been picked before it."""
+    checker = NoAnswerIsDropped()
+    scene.stands(State.SENDING, provider="hooks")
+    scene.truth.heard = [Heard(WORKER, ONE, 0, 1)]
+    assert [_settles(scene, checker, number) for number in (7, 1, 8)] == [""] * 3
+    scene.result(Outcome.REFUSED)
+    assert [_settles(scene, checker, number) for number in (9, 10)] == [""] * 2
+
+
+def test_only_who_heard_it_has_to_settle_it(scene: Scene) -> None:
+    """Batches of another worker, of another provider, of another past or for what is not there say nothing about it."""
+    checker = NoAnswerIsDropped()
+    scene.truth.heard = [Heard(WORKER, ONE, 0, 1)]
+    assert [_settles(scene, checker, number) for number in (7, 8)] == [""] * 2
+    scene.stands(State.SENDING, provider="hooks")
+    assert [_settles(scene, checker, number, by=Incarnation("w1")) for number in (7, 8)] == [""] * 2
+    assert [_settles(scene, checker, number, provider="mails") for number in (7, 8)] == [""] * 2
+    scene.truth.heard = [Heard(WORKER, ONE, 1, 1)]
+    assert [_settles(scene, checker, number) for number in (7, 8)] == [""] * 2
 
 
 def test_two_names_must_be_noted(scene: Scene) -> None:

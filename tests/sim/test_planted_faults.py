@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from duly.sim.checkers import CHECKERS
-from tests.sim.planted import FAULTS, SOURCE, Planted, copy_source, plant
+from tests.sim.planted import FAULTS, SEEDS_MAX, SOURCE, Planted, copy_source, plant
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "planted-faults.md"
 AT_ONCE: Final = 2
@@ -42,7 +42,7 @@ def _play(fault: Planted | None) -> Played:
         root = copy_source(Path(name))
         if fault is not None:
             plant(fault, root)
-        return _simulate(root.parent, CLEAN_SEEDS if fault is None else fault.within)
+        return _simulate(root.parent, CLEAN_SEEDS if fault is None else SEEDS_MAX)
 
 
 def _simulate(folder: Path, seeds: int) -> Played:
@@ -80,28 +80,28 @@ def test_a_copy_without_a_fault_holds(plays: dict[Planted | None, Future[Played]
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
 def test_a_planted_fault_is_found(fault: Planted, plays: dict[Planted | None, Future[Played]]) -> None:
-    """Within its number of seeds the simulation fails, by a checker whose sentence the fault breaks."""
+    """Within that many seeds the simulation fails, by a checker whose sentence the fault breaks."""
     played = plays[fault].result()
-    assert played.code == 1, f"{fault.within} seeds did not find it: {played.document or played.said}"
+    assert played.code == 1, f"{SEEDS_MAX} seeds did not find it: {played.document or played.said}"
     checker, _, complaint = played.document["violation"].partition(": ")
-    assert checker == fault.caught_by, f"found by another checker, {checker}: {complaint}"
+    assert checker in fault.caught_by, f"found by another checker, {checker}: {complaint}"
 
 
 # --- the list ------------------------------------------------------------------------------------
 
 
 def test_there_are_many_faults_and_each_is_another() -> None:
-    """At least thirty, each with a name of its own, in a text of its own, and none hides in more than 200 seeds."""
+    """At least thirty, each with a name of its own, in a text of its own."""
     assert len(FAULTS) >= 30
     assert len({fault.name for fault in FAULTS}) == len(FAULTS)
     assert len({(fault.file, fault.original, fault.replacement) for fault in FAULTS}) == len(FAULTS)
-    assert all(0 < fault.within <= 200 for fault in FAULTS)
 
 
 def test_who_finds_faults_is_a_checker() -> None:
     """Every name is that of a checker, or of the ledger's own invariants; a crash finds nothing."""
     known = {checker.__name__ for checker in CHECKERS} | {"Invariants"}
-    assert {fault.caught_by for fault in FAULTS} <= known
+    assert {name for fault in FAULTS for name in fault.caught_by} <= known
+    assert all(fault.caught_by for fault in FAULTS)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))

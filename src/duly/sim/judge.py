@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from duly.core.model import Outcome, Settlement
 from duly.sim.checkers import CHECKERS
 from duly.sim.ledger import Change
-from duly.sim.truth import Checker, Complaint, Left, Taken, Truth, Violation
+from duly.sim.truth import Checker, Complaint, Left, Promised, Settling, Taken, Truth, Violation
 
 __all__ = ["Judge"]
 
@@ -31,6 +31,14 @@ class Judge:
         """When a receiver has accepted a message."""
         self.truth.taken.setdefault(taken.delivery, []).append(taken)
         self._ask(lambda checker: checker.taken(taken, self.truth))
+
+    def settling(self, settling: Settling) -> None:
+        """When a worker has asked to settle, whether it was answered or not."""
+        self._ask(lambda checker: checker.settling(settling, self.truth))
+
+    def moved(self, reminder: bytes, due_at: int) -> None:
+        """When somebody was told that a reminder's next occurrence was moved."""
+        self.truth.promised[reminder] = Promised(self.truth.era, due_at)
 
     def settled(self, new: Settlement) -> None:
         """When the ledger has answered to a settlement."""

@@ -16,7 +16,7 @@ from duly.ports import Answer, Completion, HttpRequest, Mail, Request, Sent
 from duly.sim.chance import Chance
 from duly.sim.clocks import SECOND_US, WorkerClock
 from duly.sim.faults import Faults, Kind
-from duly.sim.receivers import Receiver, Visit
+from duly.sim.receivers import STORM_PART, STORM_SECONDS, Receiver, Visit
 from duly.sim.scheduler import Deadly, Incarnation, Scheduler
 from duly.sim.turns import Fate, Turn
 
@@ -50,6 +50,7 @@ class Network:
     chance: Chance
     left: Callable[[Incarnation, str, HttpRequest, Bound], None]
     answered: Callable[[Incarnation, HttpRequest, Answer], None]
+    silent_until_us: int = 0
 
     def carry(
         self, transport: SimTransport, content: HttpRequest, land: Callable[[Answer], None], bound: Bound
@@ -81,10 +82,21 @@ class Network:
         back_us = self.scheduler.time.after(self._way(transport.timeout_seconds))
         if visit.cut:
             self._land_at(min(back_us, gives_up_us), transport, content, CUT, land)
-        elif back_us >= gives_up_us or self.faults.strikes(Kind.REPLY_LOST):
+        elif back_us >= gives_up_us or self._loses_reply():
             self._land_at(gives_up_us, transport, content, TIMED_OUT, land)
         else:
             self._land_at(back_us, transport, content, visit.answer, land)
+
+    def _loses_reply(self) -> bool:
+        """One by one, and in storms, like the moods of receivers."""
+        if self.faults.on and self.scheduler.time.us < self.silent_until_us:
+            self.faults.counts[Kind.REPLY_LOST] += 1
+            return True
+        if not self.faults.strikes(Kind.REPLY_LOST):
+            return False
+        if self.chance.happens(STORM_PART):
+            self.silent_until_us = self.scheduler.time.after(self.chance.spread(*STORM_SECONDS))
+        return True
 
     def _land_at(
         self,

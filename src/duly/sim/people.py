@@ -7,9 +7,11 @@ what the backup does not remember is asked for once more, from the book, as an o
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import StrEnum
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from duly.core import keys
@@ -30,12 +32,30 @@ __all__ = ["APPLICATION", "People", "until_answered"]
 
 RETRY_SECONDS: Final = (0.1, 5.0)
 RETRY_DOUBLINGS_MAX: Final = 8
+ON_ITS_WAY: Final = frozenset({State.READY, State.LEASED, State.WAITING})
+
+
+class Cue(StrEnum):
+    """What a wish may wait for, beside the state of its delivery."""
+
+    JUST_DUE = "just_due"  # a tick may have seen it
+    IN_DOUBT = "in_doubt"  # and on its way to be sent again
+
+
 #: A wish comes at any time, or as soon as its delivery stands so.
 WATCHED: Final = (None, None, State.READY, State.LEASED, State.SENDING, State.WAITING, State.UNCERTAIN, State.HELD)
-WISH_PART: Final = 0.3
+#: When it matters most, for half of the wishes.
+AT_WORST: Final[Mapping[Feature, Sequence[State | Cue]]] = {
+    Feature.CANCELS: (State.SENDING, Cue.IN_DOUBT),
+    Feature.OPT_OUTS: (State.LEASED,),
+    Feature.RESCHEDULES: (Cue.JUST_DUE,),
+}
+JUST_DUE_SECONDS: Final = (0.0005, 1.0)
+WISH_PART: Final = 0.5
 APPLICATION: Final = "application"
 
 Wish = Callable[[], Awaitable[object]]
+Do = Callable[[NewReminder], Coroutine[Any, Any, None]]
 
 
 class Entry(NamedTuple):
@@ -75,7 +95,7 @@ class People:
             yield APPLICATION, lambda reminder=reminder: self._submit(reminder)  # type: ignore[misc]
             for feature, do in self._later().items():
                 if chance.happens(WISH_PART) and self.plan.has(feature):
-                    yield APPLICATION, lambda reminder=reminder, do=do: self._do(reminder, do)  # type: ignore[misc]
+                    yield APPLICATION, partial(self._do, reminder, feature, do)
         if self.plan.has(Feature.REDRIVES):
             yield OPERATOR, self._redrive_now_and_then
         if self.plan.has(Feature.DECISIONS):
@@ -88,7 +108,7 @@ class People:
 
     # --- the application -------------------------------------------------------------------------
 
-    def _later(self) -> dict[Feature, Callable[[NewReminder], Coroutine[Any, Any, None]]]:
+    def _later(self) -> dict[Feature, Do]:
         return {
             Feature.CANCELS: self._cancel,
             Feature.OPT_OUTS: self._opt_out,
@@ -100,18 +120,28 @@ class People:
         await self._wait(wanted.submitted_at)
         await self._schedule(self._reminder(wanted))
 
-    async def _do(self, wanted: ReminderPlan, do: Callable[[NewReminder], Coroutine[Any, Any, None]]) -> None:
+    async def _do(self, wanted: ReminderPlan, feature: Feature, do: Do) -> None:
         """Somewhere between its submission and well after its time; or just when it matters."""
         reminder = self._reminder(wanted)
         latest = self.chance.between(wanted.submitted_at, wanted.due_at + self.plan.horizon_seconds * 0.3)
-        watched = self.chance.pick(WATCHED)
+        cue = self._cue(feature)
+        if cue is Cue.JUST_DUE:
+            latest, cue = wanted.due_at + self.chance.spread(*JUST_DUE_SECONDS), None
         delivery = _delivery(reminder, self.chance.pick(reminder.channels))
-        await Turn("later", Time().after(latest), None if watched is None else lambda: self._stands(delivery, watched))
+        await Turn("later", Time().after(latest), None if cue is None else lambda: self._stands(delivery, cue))
         await do(reminder)
 
-    def _stands(self, delivery: bytes, state: State) -> bool:
+    def _cue(self, feature: Feature) -> State | Cue | None:
+        """What it waits for; None: nothing."""
+        if feature in AT_WORST and self.chance.happens(0.5):
+            return self.chance.pick(AT_WORST[feature])
+        return self.chance.pick(WATCHED)
+
+    def _stands(self, delivery: bytes, cue: State | Cue) -> bool:
         standing = self.truth.ledger.standing.get(delivery)
-        return standing is not None and standing.state is state
+        if standing is None:
+            return False
+        return bool(standing.doubt) and standing.state in ON_ITS_WAY if cue is Cue.IN_DOUBT else standing.state is cue
 
     async def _wait(self, seconds: float) -> None:
         await Turn("later", Time().after(seconds))
@@ -125,7 +155,7 @@ class People:
     async def _cancel(self, reminder: NewReminder) -> None:
         """What was cancelled may never have become a delivery."""
         delivery = _delivery(reminder, self.chance.pick(reminder.channels))
-        whole = self.chance.happens(0.6)
+        whole = self.chance.happens(0.5)
         target = {"reminder": reminder.id, "delivery": None} if whole else {"reminder": None, "delivery": delivery}
         await self.ask(lambda: _if_there(self.store.cancel(APPLICATION, "not needed any more", **target)))
         if whole:

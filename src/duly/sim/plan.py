@@ -123,7 +123,7 @@ MOST_LIKELY: Final[dict[Kind, float]] = {
     Kind.STORE_UNANSWERED: 0.06,
     Kind.STORE_REPLY_LOST: 0.06,
     Kind.STORE_REPLY_SLOW: 0.03,
-    Kind.BATCH_TWICE: 0.30,
+    Kind.BATCH_TWICE: 0.60,
     Kind.BATCH_COPY: 0.30,
     Kind.BATCH_LATE: 0.30,
     Kind.NOT_CONNECTED: 0.15,
@@ -201,12 +201,12 @@ def _providers(chance: Chance) -> list[ProviderPlan]:
 
 def _key_window(chance: Chance) -> timedelta:
     """Short in half of the cases: otherwise nobody would still be asking when it ends."""
-    return timedelta(seconds=chance.spread(70.0, chance.pick((300.0, 2 * 86400.0))))
+    return timedelta(seconds=chance.spread(62.0, chance.pick((300.0, 2 * 86400.0))))
 
 
 def _promise(chance: Chance, channel: Channel) -> Capabilities:
     """Mostly one way to ask, sometimes two, sometimes none."""
-    ways = {chance.pick(list(Ask)) for _ in range(chance.pick((0, 1, 1, 1, 2)))}
+    ways = {chance.pick((*Ask, Ask.KEYED, Ask.KEYED)) for _ in range(chance.pick((0, 1, 1, 1, 2)))}
     looks = ways & {Ask.BY_ID, Ask.BY_KEY, Ask.SEARCH}
     return Capabilities(
         channel,
@@ -229,9 +229,11 @@ def _settings(chance: Chance, providers: Sequence[ProviderPlan], number: int) ->
     return Settings(
         limits=Limits(
             attempts_max=chance.pick((2, 4, 100)),
+            backoff_first_seconds=chance.spread(0.5, 30.0),
             backoff_ceiling_seconds=chance.spread(10.0, 900.0),
             retry_after_ceiling_seconds=chance.spread(60.0, 3600.0),
             looking_longest=timedelta(seconds=chance.spread(600.0, 86400.0)),
+            key_window_margin=timedelta(seconds=chance.spread(longest + LEASE_MARGIN_SECONDS, 60.0)),
         ),
         deaths_max=chance.number(1, DEATHS_MAX),
         lease_seconds=longest + LEASE_MARGIN_SECONDS + chance.spread(2.0, 60.0),

@@ -20,9 +20,11 @@ from duly.sim.chance import Chance
 from duly.sim.clocks import SECOND_US, Time
 from duly.sim.faults import Faults, Kind
 
-__all__ = ["Accepted", "Asked", "Receiver", "Visit"]
+__all__ = ["STORM_PART", "STORM_SECONDS", "Accepted", "Asked", "Receiver", "Visit"]
 
 STORM_SECONDS: Final = (1.0, 600.0)
+#: How often a trouble stays for a while.
+STORM_PART: Final = 0.3
 RETRY_AFTER_SECONDS: Final = (1.0, 900.0)
 
 MOODS: Final = (
@@ -153,7 +155,7 @@ class Receiver:
             self.faults.counts[self.storm] += 1
             return self.storm
         mood = self.faults.first(MOODS)
-        if mood is not None and mood is not Kind.REJECTS and self.chance.happens(0.3):
+        if mood is not None and mood is not Kind.REJECTS and self.chance.happens(STORM_PART):
             self.storm, self.storm_until_us = mood, self.time.after(self.chance.spread(*STORM_SECONDS))
         return mood
 

@@ -1,9 +1,9 @@
 """What checkers are told and what they answer: the ledger, the truth beside it, and complaints.
 
 A checker hears of every commit (`changed`), of every message that leaves (`left`), of every message that a
-receiver takes (`taken`), of every acceptance that the ledger was told (`accepted`), and of the end of the world
-(`ended`). It answers with complaints. It knows the
-truth, which the ledger does not: what receivers really accepted.
+receiver takes (`taken`), of every settle that a worker asks for (`settling`), of every acceptance that the ledger
+was told (`accepted`), and of the end of the world (`ended`). It answers with complaints. It knows the truth, which
+the ledger does not: what receivers really accepted, what workers heard, and what people were promised.
 
 After a restore the ledger begins another past: attempt numbers start again where the backup stood. So what is
 said about attempts is said within one *era*, and what is said about deliveries holds across all of them.
@@ -14,7 +14,7 @@ the ledger had every right to believe it, until evidence comes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -22,7 +22,19 @@ from duly.core.model import Outcome, Settlement
 from duly.sim.ledger import Change, Ledger
 from duly.sim.scheduler import Incarnation
 
-__all__ = ["DEFINITELY_NOT", "OPERATOR", "Checker", "Complaint", "Heard", "Left", "Taken", "Truth", "Violation"]
+__all__ = [
+    "DEFINITELY_NOT",
+    "OPERATOR",
+    "Checker",
+    "Complaint",
+    "Heard",
+    "Left",
+    "Promised",
+    "Settling",
+    "Taken",
+    "Truth",
+    "Violation",
+]
 
 #: Who decides, in the name of people.
 OPERATOR: Final = "operator"
@@ -71,6 +83,21 @@ class Taken(NamedTuple):
     denied: bool = False  # the receiver answers that it has not
 
 
+class Settling(NamedTuple):
+    """A worker's call that records outcomes."""
+
+    by: Incarnation
+    provider: str
+    rows: Sequence[Settlement]
+
+
+class Promised(NamedTuple):
+    """A reminder's next occurrence, as somebody was told that it was moved."""
+
+    era: int
+    due_at: int
+
+
 @dataclass(slots=True)
 class Truth:
     """What really is: the ledger as it is committed, what receivers accepted, and what people asked for."""
@@ -81,6 +108,7 @@ class Truth:
     names_message: Callable[[str], bool] = lambda _: True
     keyed_for_us: Callable[[str], int | None] = lambda _: None  # for how long a provider drops repeats
     heard: list[Heard] = field(default_factory=list)
+    promised: dict[bytes, Promised] = field(default_factory=dict)  # what reminders were last moved to
     may_resend: Callable[[bytes], bool] = lambda _: False  # whether a policy lets this delivery be sent again in doubt
     expected: dict[bytes, str] = field(default_factory=dict)  # deliveries that must exist in the end, and why
 
@@ -130,6 +158,10 @@ class Checker:
 
     def accepted(self, new: Settlement, truth: Truth) -> Iterator[Complaint]:
         """When the ledger has answered to a settlement that says: accepted."""
+        yield from ()
+
+    def settling(self, settling: Settling, truth: Truth) -> Iterator[Complaint]:
+        """When a worker has asked to settle, whether it was answered or not."""
         yield from ()
 
     def ended(self, truth: Truth) -> Iterator[Complaint]:

@@ -31,7 +31,7 @@ from duly.sim.ports import Queue, SimStore
 from duly.sim.post import POSTMAN, Postman
 from duly.sim.restoring import Restorer
 from duly.sim.scheduler import Incarnation, Scheduler
-from duly.sim.truth import Complaint, Truth, Violation
+from duly.sim.truth import Complaint, Settling, Truth, Violation
 from duly.sim.turns import NEVER_US
 from duly.sim.workers import NAMESPACE, Worker, clock_of
 from duly.stores.sqlite import SqliteStore
@@ -208,6 +208,10 @@ class World:
         self.history.add(self.time.us, life.name, call, arguments, "->", reply, *([change] if change else []))
         if change is not None:
             self._changed(change)
+        if call == "reschedule" and reply is True:
+            self.judge.moved(arguments[2], Time.us_of(arguments[3]))
+        if call == "settle":
+            self.judge.settling(Settling(life, arguments[0], arguments[1]))
         if isinstance(reply, Settled):
             for row in arguments[1]:
                 self.judge.settled(row)

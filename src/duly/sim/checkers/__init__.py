@@ -22,6 +22,7 @@ from duly.sim.checkers.requests import (
     StartsWithinItsLease,
 )
 from duly.sim.checkers.truths import AcceptanceWins, DoubtIsNotForgotten, NotSentHasNotLeft, NotSentIsTrue, SentIsTrue
+from duly.sim.checkers.wishes import ChangesAreKept
 from duly.sim.truth import Checker
 
 __all__ = [
@@ -54,6 +55,7 @@ CHECKERS: Final[tuple[type[Checker], ...]] = (
     EveryMoveIsExplained,
     FinalIsFinal,
     WritesAreFenced,
+    ChangesAreKept,
     NoBeginWhereForbidden,
     AttemptsAreNumbered,
     DoubtBindsBytes,

@@ -8,7 +8,7 @@ from duly.core.model import Outcome
 from duly.core.states import State
 from duly.sim.checkers.doubts import unknown_before
 from duly.sim.ledger import Ledger, Standing
-from duly.sim.truth import Checker, Complaint, Left, Truth
+from duly.sim.truth import Checker, Complaint, Heard, Left, Settling, Truth
 
 __all__ = ["NoAnswerIsDropped", "NoRepeatWithoutAKey", "NoRequestWithoutAttempt", "StartsWithinItsLease"]
 
@@ -97,7 +97,31 @@ def _doubted_since(left: Left, standing: Standing, ledger: Ledger) -> int | None
 
 
 class NoAnswerIsDropped(Checker):
-    """A definite answer that a worker has heard is on record in the end, if that worker lived to the end."""
+    """A definite answer that a worker has heard is on record in the end, if that worker lived to the end.
+
+    And before: a worker settles answers in the order in which it heard them, so of two different batches that it
+    settles after an answer one has to hold it. (One may have been picked before; a repetition is the same batch.)
+    """
+
+    def __init__(self) -> None:
+        self._without: dict[tuple[bytes, int], frozenset[tuple[bytes, int]]] = {}
+
+    def restored(self) -> None:
+        """See Checker."""
+        self._without.clear()
+
+    def settling(self, settling: Settling, truth: Truth) -> Iterator[Complaint]:
+        """See Checker."""
+        batch = frozenset((row.id, row.number) for row in settling.rows)
+        for heard in truth.heard:
+            if heard.by is not settling.by or heard.era != truth.era or not _is_of(heard, settling.provider, truth):
+                continue
+            at = (heard.delivery, heard.number)
+            outcome, _ = truth.ledger.results.get(at, (Outcome.UNKNOWN, 0))
+            if outcome is not Outcome.UNKNOWN or at in batch:
+                self._without.pop(at, None)
+            elif self._without.setdefault(at, batch) != batch:
+                yield Complaint(heard.delivery, f"the answer to attempt {heard.number} was dropped")
 
     def ended(self, truth: Truth) -> Iterator[Complaint]:
         """See Checker."""
@@ -105,3 +129,9 @@ class NoAnswerIsDropped(Checker):
             outcome, _ = truth.ledger.results.get((heard.delivery, heard.number), (Outcome.UNKNOWN, 0))
             if heard.by.alive and heard.era == truth.era and outcome is Outcome.UNKNOWN:
                 yield Complaint(heard.delivery, f"the answer to attempt {heard.number} was dropped")
+
+
+def _is_of(heard: Heard, provider: str, truth: Truth) -> bool:
+    """Whether the answer came from that provider."""
+    standing = truth.ledger.standing.get(heard.delivery)
+    return standing is not None and standing.provider == provider
