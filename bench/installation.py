@@ -17,7 +17,7 @@ from bench.ideal.message import SUBJECT, TEMPLATE, TEXT
 from bench.programs import DULY, Failed, Ran, run
 from duly.core.model import Scheduled
 from duly.flows.tick import tick
-from duly.intake import Intake
+from duly.intake import Intake, zones
 from duly.runtime.bootstrap import channels, open_store, templates
 from duly.runtime.config import Config, parse
 
@@ -141,5 +141,5 @@ async def _fill(config: Config, rows: Iterator[Mapping[str, Any]]) -> None:
 
 async def _tick(config: Config) -> None:
     async with open_store(config) as store:
-        while (await tick(store, await store.namespace(), channels(config))).remaining:
+        while (await tick(store, await store.namespace(), channels(config), zones.known)).remaining:
             pass

@@ -23,6 +23,7 @@ from duly.flows.reconcile import Desk, reconcile
 from duly.flows.route import Route
 from duly.flows.tick import tick
 from duly.flows.upkeep import keep_up
+from duly.intake import zones
 from duly.ports import Batch, Clock, HttpRequest, Provider, Store
 from duly.providers.standard_webhooks import parse_secret
 from duly.providers.webhook import WebhookProvider
@@ -128,7 +129,7 @@ class Scene:
     def ready(self, *names: str, **more: Any) -> list[bytes]:
         """Deliveries that wait for a worker."""
         rows = self.schedule(*names, **more)
-        drive(tick(self.store, NAMESPACE, PROVIDERS))
+        drive(tick(self.store, NAMESPACE, PROVIDERS, zones.known))
         return [delivery_id(row.key, row.account) for row in rows]
 
     def send(self, max_wait: float = 0.25) -> int:

@@ -14,6 +14,7 @@ from duly.core import keys
 from duly.core.model import Capabilities, Doubtful, HoldPolicy, Look, LookKind, OnDoubt
 from duly.errors import StoreUnavailable
 from duly.flows.reconcile import reconcile
+from duly.intake import zones
 from duly.ports import Answer, HttpRequest, Request
 from duly.providers.webhook import WebhookProvider
 from duly.testing.driving import drive
@@ -130,7 +131,7 @@ def test_cancelled_in_doubt_it_is_looked_up_and_then_cancelled(asked: Scene) -> 
     from duly.flows.tick import tick  # noqa: PLC0415
     from duly.testing.builders import NAMESPACE, PROVIDERS  # noqa: PLC0415
 
-    drive(tick(asked.store, NAMESPACE, PROVIDERS))
+    drive(tick(asked.store, NAMESPACE, PROVIDERS, zones.known))
     asked.transport.plan(A, UNKNOWN)
     asked.deliver()
     drive(asked.store.cancel("somebody", "not needed", reminder=row.id, delivery=None))

@@ -9,6 +9,7 @@ import pytest
 from duly.core.model import Fired
 from duly.errors import StoreUnavailable
 from duly.flows.tick import TICK_BATCH_ROWS, Ticked, tick
+from duly.intake import zones
 from duly.ports import Materialised
 from duly.testing.builders import NAMESPACE, PROVIDERS
 from duly.testing.driving import drive
@@ -17,7 +18,7 @@ from tests.flows.scene import Scene, delivery_id
 
 def ticked(scene: Scene, **limits: int) -> Ticked:
     """One run."""
-    return drive(tick(scene.store, NAMESPACE, PROVIDERS, **limits))
+    return drive(tick(scene.store, NAMESPACE, PROVIDERS, zones.known, **limits))
 
 
 def test_what_is_due_becomes_deliveries_and_the_rest_stays(scene: Scene) -> None:
@@ -68,7 +69,7 @@ def test_what_another_tick_was_faster_with_is_not_counted(scene: Scene) -> None:
             await scene.store.materialise(fired[:1])
             return await scene.store.materialise(fired)
 
-    assert drive(tick(Overtaken(), NAMESPACE, PROVIDERS)) == Ticked(1, 1, 0, remaining=False)  # type: ignore[arg-type]
+    assert drive(tick(Overtaken(), NAMESPACE, PROVIDERS, zones.known)) == Ticked(1, 1, 0, remaining=False)  # type: ignore[arg-type]
     assert scene.value("select count(*) from delivery") == 2
 
 

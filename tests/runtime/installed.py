@@ -7,6 +7,7 @@ from pathlib import Path
 
 from duly.core.model import Channel
 from duly.flows.tick import tick
+from duly.intake import zones
 from duly.runtime.config import Config, load
 from duly.stores.sqlite import SqliteStore
 from duly.testing.builders import NAMESPACE, PROVIDERS, new_reminder
@@ -52,7 +53,7 @@ class Installed:
         addresses = {Channel.WEBHOOK: self.receiver.url(mood)}
         drive(store.schedule([new_reminder(f"r{number}", due, addresses=addresses) for number in range(count)]))
         if ticked:
-            drive(tick(store, NAMESPACE, PROVIDERS))
+            drive(tick(store, NAMESPACE, PROVIDERS, zones.known))
         drive(store.close())
 
     def value(self, query: str) -> int:

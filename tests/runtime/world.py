@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 from duly.core.limits import Limits
 from duly.core.model import Channel, OnDoubt
 from duly.flows.tick import tick
+from duly.intake import zones
 from duly.ports import Filters, Provider, Store
 from duly.runtime.worker import Plant, Worker
 from duly.stores.sqlite import SqliteStore
@@ -91,7 +92,7 @@ class World:
     async def ready(self, *keys: str, **more: Any) -> None:
         """Deliveries that wait for a worker."""
         await self.schedule(*keys, **more)
-        await tick(self.store, NAMESPACE, PROVIDERS)
+        await tick(self.store, NAMESPACE, PROVIDERS, zones.known)
 
     async def states(self) -> dict[str, int]:
         """How many deliveries stand where."""

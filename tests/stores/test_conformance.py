@@ -23,6 +23,7 @@ from tests.stores.conformance import (
     renewing,
     requeueing,
     rescheduling,
+    revising,
     scheduling,
     settling,
     suppressing,
@@ -57,6 +58,7 @@ MODULES: Final = (
     guarding,
     suppressing,
     rescheduling,
+    revising,
     requeueing,
 )
 RUN: Final[set[str]] = set()

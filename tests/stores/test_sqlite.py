@@ -441,7 +441,7 @@ HOT: Final = (
     *("promote", "open_with_ended_lease", "open_past_deadline", "uncertain_due", "held_due", "doubtful_lease"),
     *("doubtful_seen", "work_look", "results_cover", "claim_suspects", "suspects", "renewable", "renew", "next_ready"),
     *("double_acceptance_seen", "work_reopen", "reminder_reschedule", "contact_suppress", "guard_standing"),
-    *("next_lease_end", "next_look", "next_expiry", "circuit_wake", "reminder_hash", "recipient_addresses"),
+    *("next_lease_end", "next_look", "next_expiry", "circuit_wake", "reminder_submitted", "recipient_addresses"),
     *("find_delivery", "find_reminder", "find_key", "show_delivery", "show_attempts", "show_events", "list"),
     *("list_of_reminder", "finals_of_reminder"),
 )

@@ -29,6 +29,7 @@ __all__ = [
     "Due",
     "FailureClass",
     "Fired",
+    "FiredNote",
     "Frozen",
     "Guard",
     "HoldPolicy",
@@ -108,6 +109,8 @@ class Scheduled(StrEnum):
     CREATED = "created"
     ALREADY = "already"
     CONFLICT = "conflict"  # same key, other body than first submitted
+    NEWER = "newer"  # ... and a higher event_version: to be revised
+    OLDER = "older"  # ... and an event_version that is not higher than the one on record
     NO_RECIPIENT = "no_recipient"  # `to` is an id alone, and nobody goes by it
     NO_ADDRESS = "no_address"  # `to` is an id alone, and it has no address for a channel
 
@@ -175,6 +178,14 @@ class NewReminder:
     lane: Lane
     purpose: str
     event_version: int | None
+    schedule: str | None = None  # JSON text of a Schedule that repeats or has offsets; None: fires once
+    next_label: str | None = None  # of the next occurrence; None: once
+    follows_recipient: bool = False  # local times are read in the recipient's zone
+    zone_data: str | None = None  # version of the zone data by which the due time was told; None: an instant
+    missed: str | None = None  # as submitted
+    grace: str | None = None  # as submitted
+    late_until: str | None = None  # as submitted: how long a late one is still sent, marked as late
+    group: str | None = None  # by which it may be cancelled together with others
 
 
 # --- tick ----------------------------------------------------------------------------------------
@@ -195,6 +206,13 @@ class Due(NamedTuple):
     addresses: dict[str, str]
     inline: bool
     lane: Lane
+    schedule: str | None = None  # JSON text; None: fires once
+    label: str | None = None  # of the occurrence that is due; None: once
+    zone: str | None = None  # in which local times are read now
+    deadline: str | None = None  # as submitted; until when a late one is sent, where that is later
+    missed: str | None = None
+    grace: str | None = None
+    generation: int = 1  # of its occurrences
 
 
 class NewDelivery(NamedTuple):
@@ -225,6 +243,18 @@ class Fired(NamedTuple):
     expected_due: datetime
     next_due: datetime | None  # None: no further occurrence, the reminder is done
     deliveries: tuple[NewDelivery, ...]
+    next_label: str | None = None
+    next_deadline: datetime | None = None  # of the next occurrence; None: as it was
+    note: FiredNote | None = None
+
+
+class FiredNote(NamedTuple):
+    """An event of a tick that concerns the reminder as a whole."""
+
+    account_id: int
+    kind: str  # missed, or paused: then the reminder stands still until somebody looks at it
+    reason: str
+    evidence: str | None = None  # JSON text
 
 
 # --- claim, admit, begin -------------------------------------------------------------------------
@@ -320,6 +350,9 @@ class Claimed(NamedTuple):
     suppressed: str | None  # why the contact is suppressed
     block: Block | None
     frozen: Frozen | None  # the latest frozen request, if any attempt has begun
+    purpose: str = "service"
+    late_after: str | None = None  # the deadline as submitted, where a late one is sent with a mark
+    late: timedelta | None = None  # how late it is, set when it is rendered as late
 
 
 class Start(NamedTuple):

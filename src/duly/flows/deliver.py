@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from duly.core import keys
 from duly.core.admit import Go, Stop, admit
+from duly.core.lateness import mark_late
 from duly.core.model import (
     Attempt,
     Claimed,
@@ -209,13 +210,17 @@ def _admit_and_freeze(route: Route, lease: Lease, reading: float) -> Ready | Sto
     if not isinstance(verdict, Go):
         return verdict
     try:
-        frozen = _bytes_that_bind(row) or route.provider.freeze(row, route.templates.render(row), now)
+        frozen = _bytes_that_bind(row) or _freeze(route, mark_late(row, now), now)
     except Unrenderable as error:
         return Stop(State.REJECTED, f"cannot_be_rendered: {error}")
     except Exception as error:  # noqa: BLE001 - a bug of an adapter must not cost other rows their turn
         again_at = now + timedelta(seconds=route.limits.pause_look_seconds)
         return Stop(State.WAITING, f"adapter_failed: {type(error).__name__}", again_at)
     return Ready(lease, frozen, verdict.good_until)
+
+
+def _freeze(route: Route, row: Claimed, now: datetime) -> Frozen:
+    return route.provider.freeze(row, route.templates.render(row), now)
 
 
 async def _stop(route: Route, stopped: Sequence[tuple[Lease, Stop]]) -> None:

@@ -7,10 +7,12 @@ same time, be repeated, or be missed: what one has written, another finds there.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import tzinfo
 from typing import Final, NamedTuple
 
-from duly.core.schedule import fire
-from duly.ports import Store
+from duly.core.firing import fire
+from duly.core.model import Due
+from duly.ports import Store, Zones
 
 __all__ = ["TICK_BATCH_ROWS", "TICK_RUN_ROWS_MAX", "Ticked", "tick"]
 
@@ -27,15 +29,24 @@ class Ticked(NamedTuple):
     remaining: bool
 
 
-async def tick(store: Store, namespace: str, providers: Mapping[str, str], rows_max: int = TICK_RUN_ROWS_MAX) -> Ticked:
+async def tick(
+    store: Store, namespace: str, providers: Mapping[str, str], zones: Zones, rows_max: int = TICK_RUN_ROWS_MAX
+) -> Ticked:
     """One bounded discovery run. `providers` names the provider of each channel."""
     due = created = already = 0
     while due < rows_max:
         batch = await store.due(min(TICK_BATCH_ROWS, rows_max - due))
         if not batch.rows:
             break
-        written = await store.materialise([fire(row, batch.now, namespace, providers) for row in batch.rows])
+        written = await store.materialise(
+            [fire(row, batch.now, namespace, providers, _zone(row, zones)) for row in batch.rows]
+        )
         due += len(batch.rows) - written.stale
         created += written.created
         already += written.already
     return Ticked(due, created, already, await store.due_remain())
+
+
+def _zone(row: Due, zones: Zones) -> tzinfo | None:
+    """Where the row's local times are read. What fires once needs none: its moment is known."""
+    return zones(row.zone) if row.schedule is not None and row.zone is not None else None

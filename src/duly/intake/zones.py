@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from duly.intake.rejection import Rejection, did_you_mean
 
-__all__ = ["ZONE_CHARACTERS_MAX", "find"]
+__all__ = ["ZONE_CHARACTERS_MAX", "find", "known"]
 
 ZONE_CHARACTERS_MAX: Final = 64
 ZONES_CACHED_MAX: Final = 1_024
@@ -21,15 +21,16 @@ _NOT_ZONES: Final = frozenset({"localtime", "posixrules", "Factory"})
 
 def find(name: str, field: str) -> ZoneInfo:
     """The zone of that name. Raises Rejection."""
-    zone = _find(name)
+    zone = known(name)
     if zone is None:
-        known = f"{did_you_mean(name, _names()) or '; write one like America/New_York'}"
-        raise Rejection(f"there is no such time zone{known}", field)
+        hint = did_you_mean(name, _names()) or "; write one like America/New_York"
+        raise Rejection(f"there is no such time zone{hint}", field)
     return zone
 
 
 @lru_cache(ZONES_CACHED_MAX)
-def _find(name: str) -> ZoneInfo | None:
+def known(name: str) -> ZoneInfo | None:
+    """The zone of that name; None if this machine does not know it."""
     if len(name) > ZONE_CHARACTERS_MAX or name in _NOT_ZONES or not _NAME.fullmatch(name):
         return None
     try:

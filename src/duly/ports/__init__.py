@@ -7,7 +7,7 @@ by a seeded scheduler. Two rules hold for every port:
   not have happened;
 - a call that writes is either repeatable (said in its docstring) or fenced.
 
-Rooms: `around` (time, chance, policies), `entries`, `ledger` and `views` (the store), `sending` (requests,
+Rooms: `around` (time, chance, zones, policies), `entries`, `ledger` and `views` (the store), `sending` (requests,
 transports, providers).
 """
 
@@ -17,6 +17,7 @@ from duly.ports.around import (
     Clock,
     Dice,
     Policies,
+    Zones,
 )
 from duly.ports.entries import (
     Batch,
@@ -26,6 +27,7 @@ from duly.ports.entries import (
     DueBatch,
     Heartbeat,
     Materialised,
+    Revision,
     Settled,
     Swept,
     TakenBack,
@@ -69,6 +71,7 @@ __all__ = [
     "Policies",
     "Provider",
     "Request",
+    "Revision",
     "Sent",
     "Settled",
     "Store",
@@ -77,4 +80,5 @@ __all__ = [
     "Templates",
     "Transport",
     "Views",
+    "Zones",
 ]

@@ -1,12 +1,13 @@
-"""Time, chance, and what accounts have chosen."""
+"""Time, chance, zones, and what accounts have chosen."""
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from typing import Protocol
 
 from duly.core.model import HoldPolicy, OnDoubt
 
-__all__ = ["Clock", "Dice", "Policies"]
+__all__ = ["Clock", "Dice", "Policies", "Zones"]
 
 
 class Clock(Protocol):
@@ -26,6 +27,14 @@ class Dice(Protocol):
 
     def roll(self) -> float:
         """A number in [0, 1)."""
+        ...
+
+
+class Zones(Protocol):
+    """Time zones by their names."""
+
+    def __call__(self, name: str) -> tzinfo | None:
+        """The zone of that name; None if this machine does not know it."""
         ...
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from duly.core.model import Claimed, Due, Guard
+from duly.core.model import Claimed, Due, Guard, NewReminder
 
 __all__ = [
     "Batch",
@@ -15,6 +15,7 @@ __all__ = [
     "DueBatch",
     "Heartbeat",
     "Materialised",
+    "Revision",
     "Settled",
     "Swept",
     "TakenBack",
@@ -34,6 +35,16 @@ class Materialised(NamedTuple):
     created: int
     already: int
     stale: int
+
+
+class Revision(NamedTuple):
+    """A reminder as it is to be, where it stands as somebody has seen it."""
+
+    reminder: NewReminder
+    seen: int  # the revision on record
+    generation: int
+    call_off: tuple[bytes, ...]  # open deliveries that end for it, if they are surely unsent still
+    keep_body: bool  # the body as first submitted stays on record
 
 
 class ClaimOrder(NamedTuple):

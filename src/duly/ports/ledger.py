@@ -20,6 +20,7 @@ from duly.core.model import (
     Signal,
     Start,
 )
+from duly.core.revising import Standing
 from duly.ports.entries import (
     Cancelled,
     Claim,
@@ -27,6 +28,7 @@ from duly.ports.entries import (
     DueBatch,
     Heartbeat,
     Materialised,
+    Revision,
     Settled,
     Swept,
     TakenBack,
@@ -186,6 +188,20 @@ class Store(Protocol):
         """Move an active reminder's next occurrence; its revision rises. False: it has none left to move.
 
         Raises NotFound. Leaves an event.
+        """
+        ...
+
+    async def standing(self, reminder: bytes, labels: Sequence[str]) -> Standing:
+        """A reminder as it stands, with the deliveries of occurrences that have these labels, in any generation.
+
+        Raises NotFound. Takes no locks.
+        """
+        ...
+
+    async def revise(self, actor: str, reason: str, revision: Revision) -> bool:
+        """Bring a newer version of a reminder in force; its revision rises. False: it is not as it was seen.
+
+        The deliveries to be called off end cancelled (`superseded`). Leaves an event `revised`.
         """
         ...
 

@@ -59,6 +59,9 @@ T = TypeVar("T")
 BODY_BYTES_MAX: Final = 256 * 1024
 EXCERPT_CHARACTERS_MAX: Final = 300
 UTF8_BYTES_PER_CHARACTER_MAX: Final = 4
+#: How a body says that it comes after its deadline; then these headers say so too.
+LATE_MARK: Final = b'"late":true'
+LATE_HEADERS: Final = (("duly-late", "true"),)
 #: What may stand in a request line: no space, no control character, nothing beyond ASCII.
 PLAIN_URL: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 
@@ -204,6 +207,7 @@ class WebhookProvider:
             ("webhook-timestamp", str(timestamp)),
             ("webhook-signature", sign(secrets, attempt.key, timestamp, frozen.body)),
             ("idempotency-key", f'"{attempt.key}"' if self.idempotency_key_quoted else attempt.key),
+            *(LATE_HEADERS if _is_late(frozen.body) else ()),
         )
         return HttpRequest(frozen.destination, headers, frozen.body)
 
@@ -281,6 +285,11 @@ def _body(row: Claimed, content: Content) -> bytes:
     return body
 
 
+def _is_late(body: bytes) -> bool:
+    """Whether these bytes say so. Headers follow the frozen bytes, so that every attempt has the same."""
+    return LATE_MARK in body and bool(orjson.loads(body)["data"]["late"])  # the mark may also be somebody's data
+
+
 def _document(row: Claimed, content: Content) -> dict[str, Any]:
     due_at = row.due_at.astimezone(UTC).isoformat(timespec="seconds")[:19] + "Z"
     return {
@@ -292,7 +301,7 @@ def _document(row: Claimed, content: Content) -> dict[str, Any]:
             "account": row.account,
             "occurrence": row.occurrence,
             "due_at": due_at,
-            "late": False,
+            "late": row.late is not None,
             "recipient": {"id": row.recipient_ref},
             "template": row.template,
             "subject": content.subject,

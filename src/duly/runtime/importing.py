@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from duly.core.model import NewReminder, Scheduled
-from duly.intake import Intake, Rejection
+from duly.core.revising import Revised
+from duly.flows.revise import Wish, revise_reminder
+from duly.intake import Intake, Rejection, zones
 from duly.ports import Store
 from duly.runtime.outage import Outage
 
@@ -21,15 +23,33 @@ __all__ = ["IMPORT_BATCH_ROWS", "Imported", "Rejects", "import_rows"]
 
 IMPORT_BATCH_ROWS: Final = 1_000
 
-_WHY: Final[Mapping[Scheduled, tuple[str, str]]] = {
+NOT_NEWER: Final = ("event_version", "it is not newer than the version on record; versions never go back")
+_WHY: Final[Mapping[Scheduled | Revised, tuple[str, str]]] = {
     Scheduled.CONFLICT: (
         "idempotency_key",
         "this key was submitted before with another body; use a new key, or the same body",
     ),
+    Scheduled.OLDER: NOT_NEWER,
     Scheduled.NO_RECIPIENT: ("to.id", "nobody goes by this id in this account; give an address"),
     Scheduled.NO_ADDRESS: ("to.id", "this recipient has no address for a channel of this reminder; give one"),
+    Revised.NOT_NEWER: NOT_NEWER,
+    Revised.ALREADY_SENT: ("event_version", "the version before it was sent already; nothing was changed"),
+    Revised.ALREADY_SENDING: (
+        "event_version",
+        "the version before it is being sent, or may have been; nothing was changed",
+    ),
+    Revised.CANCELLED: ("event_version", "this reminder was cancelled; use a new key"),
+    Revised.UNDER_GUARD: (
+        "event_version",
+        "the version before it may have been sent before a backup was restored; nothing was changed",
+    ),
 }
+#: Who revises a reminder, and why, where an import brings a newer version of it.
+ACTOR: Final = "import"
+NEWER_VERSION: Final = "newer_version"
 
+#: What became of a row that was checked.
+Answer = Scheduled | Revised
 #: A row as it was read: its line number, and the object or why it could not be read.
 Row = tuple[int, Mapping[str, Any] | Rejection]
 
@@ -50,6 +70,7 @@ class Imported:
     created: int = 0
     already: int = 0
     rejected: int = 0
+    revised: int = 0
 
 
 @dataclass(slots=True)
@@ -108,13 +129,27 @@ def _accept(batch: _Batch, intake: Intake, line: int, row: Mapping[str, Any]) ->
         batch.origins.append((line, row))
 
 
-async def _write(store: Store, outage: Outage, batch: _Batch) -> list[Scheduled]:
+async def _write(store: Store, outage: Outage, batch: _Batch) -> list[Answer]:
     if not batch.accepted:
         return []
-    return await outage.until_done(lambda: store.schedule(batch.accepted))
+    scheduled = await outage.until_done(lambda: store.schedule(batch.accepted))
+    return [
+        await _revise(store, outage, new) if answer is Scheduled.NEWER else answer
+        for answer, new in zip(scheduled, batch.accepted, strict=True)
+    ]
 
 
-def _record(report: Imported, batch: _Batch, answers: list[Scheduled], rejects: Rejects) -> None:
+async def _revise(store: Store, outage: Outage, new: NewReminder) -> Revised:
+    """A lost answer is asked for again: then the version on record may be this very one."""
+    wish = Wish(new, ACTOR, NEWER_VERSION, newer_only=True)
+    revised = await outage.until_done(lambda: revise_reminder(store, zones.known, wish))
+    if revised is not Revised.NOT_NEWER:
+        return revised
+    (answer,) = await outage.until_done(lambda: store.schedule([new]))
+    return Revised.MOVED if answer is Scheduled.ALREADY else revised
+
+
+def _record(report: Imported, batch: _Batch, answers: list[Answer], rejects: Rejects) -> None:
     """Count the answers and set rejected rows aside."""
     report.rows += batch.read
     for answer, (line, row) in zip(answers, batch.origins, strict=True):
@@ -122,6 +157,8 @@ def _record(report: Imported, batch: _Batch, answers: list[Scheduled], rejects: 
             report.created += 1
         elif answer is Scheduled.ALREADY:
             report.already += 1
+        elif answer is Revised.MOVED:
+            report.revised += 1
         else:
             field, reason = _WHY[answer]
             batch.rejections.append((line, Rejection(reason, field), row))

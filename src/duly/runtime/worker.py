@@ -27,6 +27,7 @@ from duly.flows.renew import RENEW_SECONDS_MAX, renew_some
 from duly.flows.route import Lease, Route, give_back
 from duly.flows.tick import tick
 from duly.flows.upkeep import UPKEEP_BATCH_ROWS, keep_up
+from duly.intake import zones
 from duly.ports import Batch, Clock, Dice, Policies, Provider, Store, Templates, Transport
 from duly.runtime.ahead import ClaimAhead
 from duly.runtime.alone import Turns
@@ -241,7 +242,7 @@ class Worker:
 
     async def _tick(self) -> int:
         channels = {provider.channel: name for name, provider in self._plant.providers.items()}
-        ticked = await tick(self._store, self._plant.namespace, channels)
+        ticked = await tick(self._store, self._plant.namespace, channels, zones.known)
         self.ticked.update(due=ticked.due, created=ticked.created, already=ticked.already)
         self._due_remain = ticked.remaining
         return UPKEEP_BATCH_ROWS if ticked.remaining else 0

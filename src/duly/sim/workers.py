@@ -21,6 +21,7 @@ from duly.flows.renew import renew_some
 from duly.flows.route import Route
 from duly.flows.tick import tick
 from duly.flows.upkeep import keep_up
+from duly.intake import zones
 from duly.ports import Store
 from duly.sim.chance import Chance
 from duly.sim.clocks import PACE_DIFFERENCE, WorkerClock
@@ -135,7 +136,7 @@ class Worker:
 
     async def _tick(self) -> int:
         channels = {str(provider.channel): provider.name for provider in self.plan.providers}
-        return (await tick(self.store, NAMESPACE, channels)).due
+        return (await tick(self.store, NAMESPACE, channels, zones.known)).due
 
     # --- parts -----------------------------------------------------------------------------------
 

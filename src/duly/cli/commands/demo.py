@@ -170,10 +170,11 @@ def _reminders(receiver: Receiver, count: int) -> Iterator[Mapping[str, Any]]:
 
 async def _tick(config: Config) -> dict[str, Any]:
     from duly.flows.tick import tick
+    from duly.intake import zones
     from duly.runtime.bootstrap import channels, open_store
 
     async with open_store(config) as store:
-        done = await tick(store, await store.namespace(), channels(config))
+        done = await tick(store, await store.namespace(), channels(config), zones.known)
     return done._asdict()
 
 

@@ -38,6 +38,7 @@ def register(app: typer.Typer) -> None:
             "created": report.created,
             "already": report.already,
             "rejected": report.rejected,
+            "revised": report.revised,
         }
         surface.result(document, _text(document, where))
         if strict and report.rejected:
@@ -73,4 +74,5 @@ async def _import(surface: Surface, config: Config, file: str, file_format: str 
 
 def _text(document: dict[str, Any], where: str) -> str:
     text = "{rows} rows: {created} created, {already} already there, {rejected} rejected".format(**document)
+    text += f", {document['revised']} revised" if document["revised"] else ""
     return f"{text}; see {where}" if document["rejected"] else text

@@ -30,9 +30,10 @@ def register(app: typer.Typer) -> None:
 
 async def _tick(config: Config) -> dict[str, Any]:
     from duly.flows.tick import tick
+    from duly.intake import zones
     from duly.runtime.bootstrap import channels, open_store
 
     started = time.monotonic()
     async with open_store(config) as store:
-        done = await tick(store, await store.namespace(), channels(config))
+        done = await tick(store, await store.namespace(), channels(config), zones.known)
     return {**done._asdict(), "seconds": round(time.monotonic() - started, 3)}

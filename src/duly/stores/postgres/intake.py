@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import orjson
 
+from duly.core.comparing import compare
 from duly.core.model import NewContact, NewReminder, Scheduled
 from duly.errors import StoreError
 from duly.stores.bisect import write_all
@@ -19,7 +20,7 @@ from duly.stores.postgres.arrays import Packed, bools, byteas, ints, texts, time
 from duly.stores.postgres.connect import Connections, Transaction
 from duly.stores.rounds import rounds
 
-__all__ = ["Accounts", "schedule"]
+__all__ = ["Accounts", "add_contacts", "add_recipients", "addresses_text", "contact_columns", "schedule"]
 
 Answers = dict[bytes, Scheduled]
 
@@ -71,7 +72,7 @@ async def _schedule(tx: Transaction, numbers: dict[str, int], rows: Sequence[New
 async def _schedule_distinct(tx: Transaction, numbers: dict[str, int], rows: Sequence[NewReminder]) -> Answers:
     ordered = sorted(rows, key=lambda row: row.id)
     await _number_accounts(tx, numbers, ordered)
-    answers = await _add_with_addresses(tx, numbers, [row for row in ordered if row.contacts])
+    answers = await _add_withaddresses_text(tx, numbers, [row for row in ordered if row.contacts])
     answers |= await _add_by_reference(tx, numbers, [row for row in ordered if not row.contacts])
     return answers | await _compare(tx, [row for row in ordered if answers.get(row.id) is not Scheduled.CREATED])
 
@@ -87,12 +88,12 @@ async def _number_accounts(tx: Transaction, numbers: dict[str, int], rows: Seque
     numbers.update(await tx.rows("account_ids", texts(sorted(unknown))))
 
 
-async def _add_with_addresses(tx: Transaction, numbers: dict[str, int], rows: Sequence[NewReminder]) -> Answers:
+async def _add_withaddresses_text(tx: Transaction, numbers: dict[str, int], rows: Sequence[NewReminder]) -> Answers:
     created = await _add_reminders(tx, numbers, rows)
     new = [row for row in rows if row.id in created]
     if new:
-        await _add_recipients(tx, numbers, new)
-        await _add_contacts(tx, numbers, new)
+        await add_recipients(tx, numbers, new)
+        await add_contacts(tx, numbers, new)
     return dict.fromkeys(created, Scheduled.CREATED)
 
 
@@ -121,12 +122,9 @@ async def _compare(tx: Transaction, rows: Sequence[NewReminder]) -> Answers:
     """What is there already is compared by the hash of the body as first submitted."""
     if not rows:
         return {}
-    stored: dict[bytes, bytes] = dict(await tx.rows("body_hashes", uuids([row.id for row in rows])))
-    return {
-        row.id: Scheduled.ALREADY if stored[row.id] == row.body_hash else Scheduled.CONFLICT
-        for row in rows
-        if row.id in stored
-    }
+    found = await tx.rows("submitted", uuids([row.id for row in rows]))
+    stored = {identity: submitted for identity, *submitted in found}
+    return {row.id: compare(row, *stored[row.id]) for row in rows if row.id in stored}
 
 
 # --- columns -------------------------------------------------------------------------------------
@@ -148,7 +146,7 @@ def _reminder_columns(numbers: dict[str, int], rows: Sequence[NewReminder]) -> l
         byteas(row.body_hash for row in rows),
         uuids([row.recipient for row in rows]),
         bools(bool(row.contacts) for row in rows),
-        texts(_addresses(row) for row in rows),
+        texts(addresses_text(row) for row in rows),
         texts(",".join(row.channels) for row in rows),
         texts(row.template for row in rows),
         texts(row.data for row in rows),
@@ -162,10 +160,18 @@ def _reminder_columns(numbers: dict[str, int], rows: Sequence[NewReminder]) -> l
         texts(row.purpose for row in rows),
         ints(row.event_version for row in rows),
         times(row.next_due_at for row in rows),
+        texts(row.schedule for row in rows),
+        texts(row.next_label for row in rows),
+        bools(row.follows_recipient for row in rows),
+        texts(row.zone_data for row in rows),
+        texts(row.missed for row in rows),
+        texts(row.grace for row in rows),
+        texts(row.late_until for row in rows),
+        texts(row.group for row in rows),
     ]
 
 
-async def _add_recipients(tx: Transaction, numbers: dict[str, int], rows: Iterable[NewReminder]) -> None:
+async def add_recipients(tx: Transaction, numbers: dict[str, int], rows: Iterable[NewReminder]) -> None:
     """The first reminder that names a recipient writes him."""
     firsts: dict[bytes, NewReminder] = {}
     for row in rows:
@@ -178,12 +184,13 @@ async def _add_recipients(tx: Transaction, numbers: dict[str, int], rows: Iterab
         texts(row.recipient_name for row in new),
         texts(row.recipient_zone for row in new),
         texts(row.recipient_locale for row in new),
-        texts(_addresses(row) for row in new),
+        texts(addresses_text(row) for row in new),
     ]
     await tx.send("add_recipients", *columns)
 
 
-async def _add_contacts(tx: Transaction, numbers: dict[str, int], rows: Iterable[NewReminder]) -> None:
+async def add_contacts(tx: Transaction, numbers: dict[str, int], rows: Iterable[NewReminder]) -> None:
+    """The rows' contacts, those that are new."""
     found: dict[bytes, tuple[NewContact, int]] = {}
     for row in rows:
         found.update((contact.id, (contact, numbers[row.account])) for contact in row.contacts)
@@ -201,5 +208,6 @@ def contact_columns(contacts: Sequence[tuple[NewContact, int]]) -> list[Any]:
     ]
 
 
-def _addresses(row: NewReminder) -> str:
+def addresses_text(row: NewReminder) -> str:
+    """Inline addresses by channel, as JSON text."""
     return orjson.dumps({str(contact.channel): contact.address for contact in row.contacts}).decode()

@@ -24,6 +24,7 @@ from duly.core.model import (
     Signal,
     Start,
 )
+from duly.core.revising import Standing
 from duly.errors import SchemaError
 from duly.ports import (
     Cancelled,
@@ -32,12 +33,13 @@ from duly.ports import (
     DueBatch,
     Heartbeat,
     Materialised,
+    Revision,
     Settled,
     Swept,
     TakenBack,
 )
 from duly.stores.loader import load
-from duly.stores.postgres import changing, claims, guarding, intake, reconciling, settling, ticks, upkeep
+from duly.stores.postgres import changing, claims, guarding, intake, reconciling, revising, settling, ticks, upkeep
 from duly.stores.postgres.connect import Connections, Losses, Target
 from duly.stores.postgres.schema import PostgresSchema
 from duly.stores.postgres.views import PostgresViews
@@ -172,6 +174,14 @@ class PostgresStore:
     ) -> bool:
         """See Store. Raises NotFound."""
         return await changing.reschedule(self._shared, actor, reason, reminder, next_due_at, deadline_at)
+
+    async def standing(self, reminder: bytes, labels: Sequence[str]) -> Standing:
+        """See Store. Raises NotFound."""
+        return await revising.standing(self._shared, reminder, labels)
+
+    async def revise(self, actor: str, reason: str, revision: Revision) -> bool:
+        """See Store."""
+        return await revising.revise(self._shared, actor, reason, revision)
 
     async def requeue(self, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
         """See Store."""

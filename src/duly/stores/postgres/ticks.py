@@ -13,7 +13,7 @@ from duly.core.model import Due, Fired, NewContact, NewDelivery
 from duly.core.states import State, check
 from duly.ports import DueBatch, Materialised
 from duly.stores.postgres import rows as stored
-from duly.stores.postgres.arrays import Packed, ints, texts, times, uuids
+from duly.stores.postgres.arrays import Packed, bools, ints, texts, times, uuids
 from duly.stores.postgres.connect import Connections, Transaction
 from duly.stores.postgres.guarding import Covered, keep_out_guard
 from duly.stores.postgres.intake import contact_columns
@@ -44,6 +44,7 @@ async def materialise(connections: Connections, fired: Sequence[Fired]) -> Mater
     async with connections.transaction() as tx:
         guards = await keep_out_guard(tx)
         advanced = await _advance(tx, ordered)
+        await _note(tx, (one for one in ordered if one.reminder in advanced))
         wanted = [new for one in ordered if one.reminder in advanced for new in one.deliveries]
         created = await _add_deliveries(tx, wanted, await Covered.told_by(guards))
     return Materialised(len(created), len(wanted) - len(created), len(fired) - len(advanced))
@@ -57,8 +58,26 @@ async def _advance(tx: Transaction, fired: Sequence[Fired]) -> set[bytes]:
         times(one.expected_due for one in fired),
         ints(one.revision for one in fired),
         times(one.next_due for one in fired),
+        texts(one.next_label for one in fired),
+        times(one.next_deadline for one in fired),
+        bools(one.note is not None and one.note.kind == "paused" for one in fired),
     )
     return {identity for (identity,) in found}
+
+
+async def _note(tx: Transaction, fired: Iterable[Fired]) -> None:
+    """What a tick has to say about reminders as a whole."""
+    notes = [(one.reminder, one.note) for one in fired if one.note is not None]
+    if not notes:
+        return
+    await tx.send(
+        "note_reminders",
+        uuids([reminder for reminder, _ in notes]),
+        ints(note.account_id for _, note in notes),
+        texts(note.kind for _, note in notes),
+        texts(note.reason for _, note in notes),
+        texts(note.evidence for _, note in notes),
+    )
 
 
 async def _add_deliveries(tx: Transaction, wanted: Sequence[NewDelivery], guards: Covered) -> set[bytes]:

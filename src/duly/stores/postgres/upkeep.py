@@ -12,7 +12,7 @@ from duly.stores.postgres.arrays import texts, uuids
 from duly.stores.postgres.connect import Connections, Transaction
 from duly.stores.postgres.settling import WAKE_ROWS_MAX
 
-__all__ = ["cancel", "next_step", "probe_circuits", "promote", "suspects", "sweep", "take_back"]
+__all__ = ["cancel", "next_step", "probe_circuits", "promote", "surely_unsent", "suspects", "sweep", "take_back"]
 
 
 async def promote(connections: Connections, limit: int) -> int:
@@ -99,7 +99,7 @@ async def _cancel_deliveries(tx: Transaction, actor: str, reason: str, ids: Sequ
     if not ids:
         return Cancelled(0, 0, 0, 0)
     open_rows = await tx.rows("lock_work", uuids(ids))
-    cancelled = [row[0] for row in open_rows if _surely_unsent(*row[1:])]
+    cancelled = [row[0] for row in open_rows if surely_unsent(*row[1:])]
     in_doubt = [row[0] for row in open_rows if _in_doubt(*row[1:])]
     if cancelled:
         await tx.send("cancel_work", uuids(cancelled), actor, reason)
@@ -112,7 +112,8 @@ async def _cancel_deliveries(tx: Transaction, actor: str, reason: str, ids: Sequ
     return Cancelled(len(cancelled), sending, len(in_doubt), len(heads))
 
 
-def _surely_unsent(state: str, begun: bool, doubt: bool) -> bool:  # noqa: FBT001
+def surely_unsent(state: str, begun: bool, doubt: bool) -> bool:  # noqa: FBT001
+    """Whether a locked row is open and nothing of it can have left."""
     return state in ("ready", "waiting", "leased") and not begun and not doubt
 
 

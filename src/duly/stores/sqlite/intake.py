@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import orjson
 
-from duly.core.model import Due, Fired, NewDelivery, NewReminder, Scheduled
+from duly.core.comparing import compare
+from duly.core.model import Due, Fired, FiredNote, NewDelivery, NewReminder, Scheduled
 from duly.core.states import State, check
 from duly.errors import SchemaError
 from duly.ports import DueBatch, Materialised
@@ -20,7 +21,7 @@ from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
 from duly.stores.sqlite.guarding import Closings, closings
 
-__all__ = ["due", "due_remain", "materialise", "namespace", "schedule"]
+__all__ = ["add_recipient", "due", "due_remain", "materialise", "namespace", "reminder_values", "schedule"]
 
 RESTORED: Final = "restored"
 
@@ -43,17 +44,17 @@ def schedule(db: Database, reminders: Sequence[NewReminder]) -> list[Scheduled]:
 def _schedule_one(db: Database, new: NewReminder) -> Scheduled:
     account: int | None = db.value("account_id", name=new.account)
     if account is not None:
-        body_hash = db.value("reminder_hash", account=account, key=new.key)
-        if body_hash is not None:
-            return Scheduled.ALREADY if body_hash == new.body_hash else Scheduled.CONFLICT
+        submitted = db.row("reminder_submitted", account=account, key=new.key)
+        if submitted is not None:
+            return compare(new, *submitted)
     if not new.contacts:
         missing = _unreachable(db, account, new)
         if missing is not None:
             return missing
     if account is None:
         account = int(db.value("account_add", name=new.account))
-    _add_recipient(db, account, new)
-    db.change("reminder_add", **_reminder_values(account, new))
+    add_recipient(db, account, new)
+    db.change("reminder_add", **reminder_values(account, new))
     return Scheduled.CREATED
 
 
@@ -66,7 +67,8 @@ def _unreachable(db: Database, account: int | None, new: NewReminder) -> Schedul
     return None if all(channel in addresses for channel in new.channels) else Scheduled.NO_ADDRESS
 
 
-def _add_recipient(db: Database, account: int, new: NewReminder) -> None:
+def add_recipient(db: Database, account: int, new: NewReminder) -> None:
+    """A reminder's recipient and contacts, if they are new."""
     db.change(
         "recipient_add",
         id=new.recipient,
@@ -85,7 +87,8 @@ def _addresses(new: NewReminder) -> str:
     return stored.json_text({contact.channel.value: contact.address for contact in new.contacts})
 
 
-def _reminder_values(account: int, new: NewReminder) -> dict[str, Any]:
+def reminder_values(account: int, new: NewReminder) -> dict[str, Any]:
+    """The columns of a reminder."""
     return {
         "id": new.id,
         "account": account,
@@ -107,6 +110,14 @@ def _reminder_values(account: int, new: NewReminder) -> dict[str, Any]:
         "purpose": new.purpose,
         "event_version": new.event_version,
         "next_due_at": stored.micros(new.next_due_at),
+        "schedule": new.schedule,
+        "next_label": new.next_label,
+        "follows_recipient": int(new.follows_recipient),
+        "zone_data": new.zone_data,
+        "missed": new.missed,
+        "grace": new.grace,
+        "late_until": new.late_until,
+        "group": new.group,
     }
 
 
@@ -149,9 +160,20 @@ def _advance(db: Database, fired: Sequence[Fired]) -> list[Fired]:
         place, stands = standing.pop(one.reminder, (None, None))
         if place is not None and stands == (stored.micros(one.expected_due), one.revision):
             moved.append(one)
-            values.append((stored.maybe_micros(one.next_due), "active" if one.next_due else "done", place))
+            values.append(_advanced(one, place))
     db.change_each("reminder_advance", values)
+    db.change_each("event_add", [_note_values(one, one.note) for one in moved if one.note is not None])
     return moved
+
+
+def _advanced(one: Fired, place: int) -> tuple[Any, ...]:
+    status = "done" if one.next_due is None else "paused" if one.note and one.note.kind == "paused" else "active"
+    return (stored.maybe_micros(one.next_due), status, one.next_label, stored.maybe_micros(one.next_deadline), place)
+
+
+def _note_values(one: Fired, note: FiredNote) -> tuple[Any, ...]:
+    after = "paused" if note.kind == "paused" else "active"
+    return (note.account_id, one.reminder, None, note.kind, "active", after, "tick", note.reason, note.evidence)
 
 
 def _add_deliveries(db: Database, wanted: Mapping[bytes, NewDelivery]) -> int:

@@ -77,23 +77,13 @@ def json_text(value: Any) -> str:
 
 def due(row: tuple[Any, ...]) -> Due:
     """A row of `due`."""
-    reminder, account_id, account, key, recipient, revision, due_at, deadline_at, channels, addresses, inline, lane = (
-        row
-    )
+    reminder, account_id, account, key, recipient, revision, due_at, deadline_at, *rest = row
+    channels, addresses, inline, lane, *schedule = rest
     return Due(
-        reminder=reminder,
-        account_id=account_id,
-        account=account,
-        key=key,
-        recipient=recipient,
-        revision=revision,
-        due_at=moment(due_at),
-        deadline_at=moment(deadline_at),
-        channels=tuple(CHANNELS[name] for name in orjson.loads(channels)),
-        addresses=orjson.loads(addresses),
-        inline=bool(inline),
-        lane=LANES[lane],
-    )
+        reminder, account_id, account, key, recipient, revision, moment(due_at), moment(deadline_at),
+        tuple(CHANNELS[name] for name in orjson.loads(channels)), orjson.loads(addresses), bool(inline), LANES[lane],
+        *schedule,
+    )  # fmt: skip
 
 
 def claimed(row: Sequence[Any], attempts: int, lease_until: datetime, bytes_before: Frozen | None, now: int) -> Claimed:
@@ -103,7 +93,7 @@ def claimed(row: Sequence[Any], attempts: int, lease_until: datetime, bytes_befo
         reminder, reminder_key, reminder_status, occurrence, lane, due_at, deadline_at,
         endpoint, channel, address, ref, name, zone, locale, template, data,
         account_revision, reminder_revision, recipient_revision, contact_revision,
-        paused, suppressed, blocked_until, block_reason, circuit,
+        paused, suppressed, blocked_until, block_reason, circuit, purpose, late_after,
     ) = row  # fmt: skip
     return Claimed(  # by place, in the order of the fields: half the time of 32 keywords
         delivery,
@@ -138,6 +128,8 @@ def claimed(row: Sequence[Any], attempts: int, lease_until: datetime, bytes_befo
         suppressed,
         _block(blocked_until, block_reason, circuit, now),
         bytes_before,
+        purpose,
+        late_after,
     )
 
 

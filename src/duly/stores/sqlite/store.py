@@ -29,8 +29,20 @@ from duly.core.model import (
     Signal,
     Start,
 )
+from duly.core.revising import Standing
 from duly.errors import StoreError
-from duly.ports import Cancelled, Claim, ClaimOrder, DueBatch, Heartbeat, Materialised, Settled, Swept, TakenBack
+from duly.ports import (
+    Cancelled,
+    Claim,
+    ClaimOrder,
+    DueBatch,
+    Heartbeat,
+    Materialised,
+    Revision,
+    Settled,
+    Swept,
+    TakenBack,
+)
 from duly.stores.bisect import write_all
 from duly.stores.loader import load
 from duly.stores.sqlite import (
@@ -41,6 +53,7 @@ from duly.stores.sqlite import (
     intake,
     looking,
     operating,
+    revising,
     sending,
     settling,
     upkeep,
@@ -191,6 +204,14 @@ class SqliteStore:
         """See Store.reschedule."""
         call = partial(operating.reschedule, self._writer, actor, reason, reminder, next_due_at, deadline_at)
         return await self._write(call)
+
+    async def standing(self, reminder: bytes, labels: Sequence[str]) -> Standing:
+        """See Store.standing. Raises NotFound."""
+        return await self._read(partial(revising.standing, self._reader, reminder, labels))
+
+    async def revise(self, actor: str, reason: str, revision: Revision) -> bool:
+        """See Store.revise."""
+        return await self._write(partial(revising.revise, self._writer, actor, reason, revision))
 
     async def requeue(self, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
         """See Store.requeue."""

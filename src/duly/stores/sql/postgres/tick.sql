@@ -4,7 +4,10 @@
 -- name: due
 -- $1 rows at most. `statement_timestamp()` and not `clock_timestamp()`, which an index cannot be asked about.
 select r.id, r.account_id, a.name, r.caller_key, r.recipient_id, r.revision, r.next_due_at, r.deadline_at, r.channels,
-       case when r.inline then r.addresses else coalesce(p.addresses, '{}') end, r.inline, r.lane
+       case when r.inline then r.addresses else coalesce(p.addresses, '{}') end, r.inline, r.lane, r.schedule, r.next_label,
+       case when r.follows_recipient then coalesce(p.zone, r.zone) else r.zone end, coalesce(r.late_until, r.deadline), r.missed,
+       r.grace,
+       r.generation
 from reminder r
 join account a on a.id = r.account_id
 left join recipient p on p.id = r.recipient_id
@@ -18,10 +21,13 @@ select exists (select from reminder
                where next_due_at <= statement_timestamp() + make_interval(secs => $1) and status = 'active');
 
 -- name: advance
--- $1 ids in key order, $2 due times seen, $3 revisions seen, $4 next due times. Compare-and-set on both.
+-- $1 ids in key order, $2 due times seen, $3 revisions seen, $4 next due times, $5 the occurrences that are due then, $6
+-- their deadlines, $7 whether it stands still. Compare-and-set on due time and revision.
 update reminder r
-set next_due_at = u.next_due, status = case when u.next_due is null then 'done' else r.status end
-from unnest($1::uuid[], $2::timestamptz[], $3::int[], $4::timestamptz[]) u (id, expected, revision, next_due)
+set next_due_at = u.next_due, next_label = u.label, deadline_at = coalesce(u.deadline, r.deadline_at),
+    status = case when u.next_due is null then 'done' when u.paused then 'paused' else r.status end
+from unnest($1::uuid[], $2::timestamptz[], $3::int[], $4::timestamptz[], $5::text[], $6::timestamptz[], $7::bool[])
+  u (id, expected, revision, next_due, label, deadline, paused)
 where r.id = any (array(select unnest($1::uuid[])))
   and r.id = u.id and r.next_due_at + interval '0' = u.expected and r.revision = u.revision and r.status = 'active'
 returning r.id;
@@ -66,6 +72,13 @@ with added as (
   returning delivery_id, account_id, reminder_id)
 insert into event (account_id, reminder_id, delivery_id, kind, to_state, actor, reason)
 select account_id, reminder_id, delivery_id, 'restored', 'uncertain', 'tick', 'restored' from added;
+
+-- name: note_reminders
+-- Events of reminders as a whole. $1 ids, $2 accounts, $3 kinds, $4 reasons, $5 evidence.
+insert into event (account_id, reminder_id, kind, from_state, to_state, actor, reason, evidence)
+select u.account_id, u.id, u.kind, 'active', case when u.kind = 'paused' then 'paused' else 'active' end, 'tick', u.reason,
+       u.evidence::jsonb
+from unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::text[]) u (id, account_id, kind, reason, evidence);
 
 -- name: note_deliveries
 -- Events of deliveries that the tick ended at once. $1 ids, $2 accounts, $3 reminders, $4 states, $5 reasons.

@@ -9,9 +9,9 @@ select id from account where name = :name;
 -- name: account_add
 insert into account (name, created_at) values (:name, db_now()) returning id;
 
--- name: reminder_hash
--- The submitted body's hash of the reminder that already has this key, by whatever id.
-select body_hash from reminder where account_id = :account and caller_key = :key;
+-- name: reminder_submitted
+-- The submitted body's hash and version of the reminder that already has this key, by whatever id.
+select body_hash, event_version from reminder where account_id = :account and caller_key = :key;
 
 -- name: recipient_addresses
 select addresses from recipient where account_id = :account and ref = :ref;
@@ -27,14 +27,19 @@ insert into contact (id, account_id, channel, address, endpoint) values (?, ?, ?
 
 -- name: reminder_add
 insert into reminder (id, account_id, caller_key, body_hash, recipient_id, inline, addresses, channels, template, data, "to",
-  notify_at, zone, deadline, deadline_at, late, lane, purpose, event_version, next_due_at, created_at)
+  notify_at, zone, deadline, deadline_at, late, lane, purpose, event_version, next_due_at, schedule, next_label,
+  follows_recipient, zone_data, missed, grace, late_until, group_key, created_at)
 values (:id, :account, :key, :body_hash, :recipient, :inline, :addresses, :channels, :template, :data, :to,
-  :notify_at, :zone, :deadline, :deadline_at, :late, :lane, :purpose, :event_version, :next_due_at, db_now());
+  :notify_at, :zone, :deadline, :deadline_at, :late, :lane, :purpose, :event_version, :next_due_at, :schedule, :next_label,
+  :follows_recipient, :zone_data, :missed, :grace, :late_until, :group, db_now());
 
 -- name: due
 -- Oldest first, then in order of arrival, which is the index's own order: of a million that are due at nine, none is sorted. Inline addresses, else the recipient's as he is now.
 select r.id, r.account_id, a.name, r.caller_key, r.recipient_id, r.revision, r.next_due_at, r.deadline_at, r.channels,
-       case when r.inline then r.addresses else p.addresses end, r.inline, r.lane
+       case when r.inline then r.addresses else p.addresses end, r.inline, r.lane, r.schedule, r.next_label,
+       case when r.follows_recipient then coalesce(p.zone, r.zone) else r.zone end, coalesce(r.late_until, r.deadline), r.missed,
+       r.grace,
+       r.generation
 from reminder r indexed by reminder_due
 cross join account a on a.id = r.account_id
 cross join recipient p on p.id = r.recipient_id
@@ -53,7 +58,7 @@ from place cross join reminder r on r.id = substr(:ids, place.at, 16)
 where r.status = 'active';
 
 -- name: reminder_advance
-update reminder set next_due_at = ?, status = ? where rowid = ?;
+update reminder set next_due_at = ?, status = ?, next_label = ?, deadline_at = coalesce(?, deadline_at) where rowid = ?;
 
 -- name: deliveries_there
 -- :ids of deliveries

@@ -25,7 +25,8 @@ select w.attempts, w.delivery_id, w.account_id, a.name, w.fence, w.spared, w.dou
        case when w.called_off and r.status <> 'cancelled' then 'called_off' else r.status end, w.occurrence, w.lane, w.due_at, w.deadline_at,
        w.endpoint, w.channel, k.address, p.ref, p.name, p.zone, p.locale, r.template, r.data,
        a.revision, r.revision, p.revision, k.revision,
-       a.paused, k.suppressed, b.blocked_until, b.block_reason, b.circuit
+       a.paused, k.suppressed, b.blocked_until, b.block_reason, b.circuit,
+       r.purpose, case when r.late = 'send_marked' then r.deadline end
 from place
 cross join work w on w.delivery_id = substr(:ids, place.at, 16)
 cross join account a on a.id = w.account_id

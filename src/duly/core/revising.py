@@ -1,0 +1,169 @@
+"""Revising a reminder: what a newer version of it may still change, decided from what became of its occurrences.
+
+An occurrence that was sent is not sent again because its reminder changed, and one that may have been is
+not either. What is open and surely unsent is called off and comes anew, under the same label with the next
+*generation*: `once#2`, `-PT1H#2`. So each firing keeps its own record, and no delivery is ever reused.
+
+Rules that repeat name their occurrences by local slots, which a new rule leaves as they are: a slot that was
+sent has its label still, and no tick writes it twice. There nothing is called off, and what follows begins
+after the moment of the change, so that no change fires at once.
+
+`again` sends anew what was sent, by name: everything gets the next generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta, tzinfo
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from duly.core.model import NewReminder
+from duly.core.moments import deadline_of, write_duration
+from duly.core.schedule import ONCE, Schedule, first, following
+from duly.core.states import FINAL, State
+
+__all__ = ["Fate", "Plan", "Revised", "Standing", "base_label", "labels_of", "named", "revise"]
+
+GENERATIONS_MAX: Final = 1_000
+#: It was accepted, or nobody will ever know whether it was.
+AS_GOOD_AS_SENT: Final = frozenset({State.SENT, State.UNCONFIRMED})
+#: Open, and nothing of it can have left.
+SURELY_UNSENT: Final = frozenset({State.READY, State.WAITING, State.LEASED})
+
+
+class Revised(StrEnum):
+    """What became of a revision."""
+
+    MOVED = "moved"
+    ALREADY_SENT = "already_sent"
+    ALREADY_SENDING = "already_sending"  # or in doubt
+    NOT_NEWER = "not_newer"  # event_version went back
+    CANCELLED = "cancelled"  # a cancelled reminder stays so
+    UNDER_GUARD = "under_guard"  # it may have been sent before a backup was restored
+
+
+class Fate(NamedTuple):
+    """What became of one delivery."""
+
+    id: bytes
+    occurrence: str
+    state: State
+    doubt: bool
+
+
+class Standing(NamedTuple):
+    """A reminder and its deliveries, as they are on record."""
+
+    now: datetime
+    revision: int
+    status: str
+    event_version: int | None
+    generation: int
+    covered: bool  # its next occurrence lies under a restore guard
+    fates: Sequence[Fate]
+
+
+class Plan(NamedTuple):
+    """What to write: the reminder as it is to be, and the open deliveries that end for it. None: nothing."""
+
+    answer: Revised
+    reminder: NewReminder | None = None
+    generation: int = 1
+    call_off: tuple[bytes, ...] = ()
+
+
+def named(label: str, generation: int) -> str:
+    """An occurrence's label in its generation: `once`, `once#2`."""
+    return label if generation == 1 else f"{label}#{generation}"
+
+
+def base_label(occurrence: str) -> str:
+    """The label without its generation."""
+    return occurrence.partition("#")[0]
+
+
+def labels_of(new: NewReminder) -> tuple[str, ...]:
+    """The labels of a reminder that has a few, in order; none for one that repeats."""
+    if new.schedule is None:
+        return (ONCE,)
+    return tuple(offset_label(offset) for offset in Schedule.from_text(new.schedule).before)
+
+
+def revise(
+    new: NewReminder, standing: Standing, zone: tzinfo | None, *, again: bool = False, newer_only: bool = False
+) -> Plan:
+    """Decide what a newer version of a reminder may change.
+
+    `zone`: in which its local times are read. `newer_only`: its event_version has to be higher than the one on record.
+    """
+    if newer_only and not _is_newer(new.event_version, standing.event_version):
+        return Plan(Revised.NOT_NEWER)
+    if standing.status == "cancelled":
+        return Plan(Revised.CANCELLED)
+    if standing.covered:
+        return Plan(Revised.UNDER_GUARD)
+    labels = labels_of(new)
+    if not labels:
+        return Plan(Revised.MOVED, new, standing.generation)
+    return _revise_few(new, standing, labels, zone, again=again)
+
+
+def _is_newer(version: int | None, than: int | None) -> bool:
+    return version is not None and version > (-1 if than is None else than)
+
+
+def _revise_few(
+    new: NewReminder, standing: Standing, labels: Sequence[str], zone: tzinfo | None, *, again: bool
+) -> Plan:
+    latest = _latest(standing.fates)
+    done = {} if again else {label: answer for label in labels if (answer := _done(latest.get(label, ())))}
+    left = tuple(label for label in labels if label not in done)
+    if not left:
+        sending = Revised.ALREADY_SENDING in done.values()
+        return Plan(Revised.ALREADY_SENDING if sending else Revised.ALREADY_SENT)
+    fired = [fate for label in left for fate in latest.get(label, ())]
+    generation = standing.generation + bool(fired)
+    if generation > GENERATIONS_MAX:
+        return Plan(Revised.ALREADY_SENT)
+    call_off = tuple(fate.id for fate in fired if _surely_unsent(fate))
+    return Plan(Revised.MOVED, _only(new, left, zone), generation, call_off)
+
+
+def _latest(fates: Sequence[Fate]) -> dict[str, list[Fate]]:
+    """By label, what became of its deliveries, in every generation."""
+    found: dict[str, list[Fate]] = {}
+    for fate in fates:
+        found.setdefault(base_label(fate.occurrence), []).append(fate)
+    return found
+
+
+def _done(fates: Sequence[Fate]) -> Revised | None:
+    """Whether this label is sent, or may be; None if all of it is surely unsent."""
+    if any(fate.state not in FINAL and not _surely_unsent(fate) for fate in fates):
+        return Revised.ALREADY_SENDING
+    return Revised.ALREADY_SENT if any(fate.state in AS_GOOD_AS_SENT for fate in fates) else None
+
+
+def _surely_unsent(fate: Fate) -> bool:
+    return fate.state in SURELY_UNSENT and not fate.doubt
+
+
+def offset_label(offset: timedelta) -> str:
+    """The label of an occurrence so long before its anchor: `-PT24H`."""
+    return f"-{write_duration(offset)}"
+
+
+def _only(new: NewReminder, labels: Sequence[str], zone: tzinfo | None) -> NewReminder:
+    """The reminder without the offsets that are done."""
+    if new.schedule is None or labels == labels_of(new):
+        return new
+    schedule = Schedule.from_text(new.schedule)
+    left = replace(schedule, before=tuple(offset for offset in schedule.before if offset_label(offset) in labels))
+    start = first(left, zone)
+    behind = following(left, zone, start.label)
+    deadline_at = deadline_of(start.due_at, new.deadline, behind and behind.due_at)
+    return replace(
+        new, schedule=left.to_text(), next_label=start.label, next_due_at=start.due_at, deadline_at=deadline_at
+    )

@@ -1,0 +1,34 @@
+-- Revise: a newer version of a reminder, and what became of its occurrences.
+
+-- name: reminder_standing
+-- $1 id. What was due under a restore guard may have been sent: `covered`.
+select r.account_id, r.revision, r.status, r.event_version, r.generation,
+       exists (select from guard g where r.next_due_at <= least(clock_timestamp(), coalesce(g.closed_at, 'infinity')))
+from reminder r where r.id = $1::uuid;
+
+-- name: fates
+-- $1 account, $2 reminder, $3 labels. Occurrences of other generations carry `#2` behind their label.
+select l.id, l.occurrence, l.status, coalesce(l.doubt, false)
+from ledger l
+where l.account_id = $1 and l.reminder_id = $2::uuid and split_part(l.occurrence, '#', 1) = any ($3::text[])
+order by l.created_at, l.id;
+
+-- name: lock_revision
+-- $1 id. First of all locks, as for a cancel: a begin waits for it.
+select account_id, revision, status from reminder where id = $1::uuid for update;
+
+-- name: revise_reminder
+-- $1 id of a locked reminder, $2 actor, $3 reason, $4 whether the body as first submitted stays, $5 generation, and one
+-- value per column.
+with r as (
+  update reminder
+  set recipient_id = $6::uuid, inline = $7, addresses = $8::jsonb, channels = string_to_array($9, ','), template = $10,
+      data = $11::jsonb, "to" = $12::jsonb, notify_at = $13, zone = $14, deadline = $15, deadline_at = $16::timestamptz,
+      late = $17, lane = $18, purpose = $19, event_version = coalesce($20::int, event_version),
+      next_due_at = $21::timestamptz, schedule = $22, next_label = $23, follows_recipient = $24, zone_data = $25,
+      missed = $26, grace = $27, late_until = $28, group_key = $29, generation = $5,
+      body_hash = case when $4 then body_hash else $30::bytea end, status = 'active', revision = revision + 1
+  where id = $1::uuid
+  returning id, account_id)
+insert into event (account_id, reminder_id, kind, from_state, to_state, actor, reason)
+select r.account_id, r.id, 'revised', $31, 'active', $2, $3 from r;

@@ -1,0 +1,69 @@
+"""Revise: a newer version of a reminder is written where it still stands as somebody has seen it.
+
+All of it is looked at under the writer's turn: the reminder's revision, and whether each delivery that is to
+be called off is surely unsent. If one is not, nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from duly.core import keys
+from duly.core.revising import Fate, Standing
+from duly.core.states import State
+from duly.errors import NotFound
+from duly.ports import Revision
+from duly.stores.sqlite import rows as stored
+from duly.stores.sqlite.connect import Database
+from duly.stores.sqlite.intake import add_recipient, reminder_values
+from duly.stores.sqlite.moves import Entries, open_rows_of
+
+__all__ = ["revise", "standing"]
+
+SURELY_UNSENT: Final = frozenset({State.READY, State.WAITING, State.LEASED})
+SUPERSEDED: Final = "superseded"
+
+
+class Asked(NamedTuple):
+    """A delivery that is to be called off."""
+
+    id: bytes
+
+
+def standing(db: Database, reminder: bytes, labels: Sequence[str]) -> Standing:
+    """See Store.standing. Raises NotFound."""
+    with db.reading():
+        seen = db.row("reminder_standing", id=reminder)
+        if seen is None:
+            raise NotFound(f"no reminder has the id {keys.show(reminder)}")
+        account, revision, status, version, generation, covered = seen
+        found = db.rows("fates", account=account, reminder=reminder, labels=stored.json_text(labels))
+        fates = [Fate(delivery, label, State(state), bool(doubt)) for delivery, label, state, doubt in found]
+        return Standing(stored.moment(db.now()), revision, status, version, generation, bool(covered), fates)
+
+
+def revise(db: Database, actor: str, reason: str, revision: Revision) -> bool:
+    """See Store.revise."""
+    new = revision.reminder
+    with db.writing():
+        seen = db.row("reminder_seen", id=new.id)
+        rows = open_rows_of(db, [Asked(delivery) for delivery in revision.call_off])
+        unsent = [row for row in rows.values() if row.state in SURELY_UNSENT and not row.doubt]
+        if seen is None or len(unsent) < len(revision.call_off):
+            return False
+        account, status = seen
+        values = reminder_values(account, new)
+        unwanted = ("account", "key")
+        columns = {word: value for word, value in values.items() if word not in unwanted}
+        own = {"seen": revision.seen, "generation": revision.generation, "keep_body": int(revision.keep_body)}
+        if not db.change("reminder_revise", **columns, **own):
+            return False
+        add_recipient(db, account, new)
+        db.change_one("event_add", account, new.id, None, "revised", status, "active", actor, reason, None)
+        entries = Entries()
+        for row in unsent:
+            entries.end(row, State.CANCELLED, SUPERSEDED)
+            entries.note(row, "cancelled", State.CANCELLED, actor, SUPERSEDED)
+        entries.write(db)
+    return True
