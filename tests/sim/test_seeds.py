@@ -36,6 +36,7 @@ FAILED_ONCE: Final = {
     2105: "evidence about a delivery that was not there yet was swallowed",
     5070: "a reschedule moved a delivery out of the restore guard",
     202136: "two names that came after an operator's word were not compared",
+    1000928: "the world was over while a worker still stood still with an answer in its hands",
 }
 TRACED: Final = """
 import hashlib

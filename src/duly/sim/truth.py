@@ -124,6 +124,13 @@ class Truth:
         outcome, _ = self.ledger.results.get((one.delivery, one.number), (None, 0))
         return one.denied and outcome in DEFINITELY_NOT
 
+    def unrecorded(self) -> Iterator[Heard]:
+        """Definite answers that a worker has heard who lives, and that are not on record."""
+        for one in self.heard:
+            outcome, _ = self.ledger.results.get((one.delivery, one.number), (Outcome.UNKNOWN, 0))
+            if one.by.alive and one.era == self.era and outcome is Outcome.UNKNOWN:
+                yield one
+
     def twice(self, delivery: bytes) -> bool:
         """Whether it was accepted more than once."""
         return len(self.of(delivery)) > 1

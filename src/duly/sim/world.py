@@ -126,11 +126,13 @@ class World:
         return self.scheduler.step()
 
     def _is_over(self) -> bool:
-        """Whether all that was asked for is there, and final."""
+        """Whether all that was asked for is there, and final, and all that was heard is on record."""
         if self._restoring or self.ledger.moments.get("tick", NEVER_US) < NEVER_US:
             return False
         open_rows = any(row.state not in FINAL for row in self.ledger.standing.values())
-        return not open_rows and self.truth.expected.keys() <= self.ledger.standing.keys() and not self._wishes()
+        if open_rows or not self.truth.expected.keys() <= self.ledger.standing.keys() or self._wishes():
+            return False
+        return not any(self.truth.unrecorded())  # who stands still with an answer will settle it when he goes on
 
     def _wishes(self) -> bool:
         """Whether somebody has still something to ask for, or to report."""

@@ -125,10 +125,8 @@ class NoAnswerIsDropped(Checker):
 
     def ended(self, truth: Truth) -> Iterator[Complaint]:
         """See Checker."""
-        for heard in truth.heard:
-            outcome, _ = truth.ledger.results.get((heard.delivery, heard.number), (Outcome.UNKNOWN, 0))
-            if heard.by.alive and heard.era == truth.era and outcome is Outcome.UNKNOWN:
-                yield Complaint(heard.delivery, f"the answer to attempt {heard.number} was dropped")
+        for heard in truth.unrecorded():
+            yield Complaint(heard.delivery, f"the answer to attempt {heard.number} was dropped")
 
 
 def _is_of(heard: Heard, provider: str, truth: Truth) -> bool:
