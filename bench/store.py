@@ -23,8 +23,8 @@ from typing import Final
 
 import psycopg
 
+from duly.core.firing import fire
 from duly.core.model import Begun, Channel, Claimed, NewReminder, Outcome, Result, Settlement
-from duly.core.schedule import fire
 from duly.ports import ClaimOrder
 from duly.stores import migrate
 from duly.stores.postgres import PostgresStore

@@ -21,8 +21,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from duly.core.firing import fire
 from duly.core.model import Channel, Claimed, NewReminder, Outcome
-from duly.core.schedule import fire
 from duly.ports import ClaimOrder
 from duly.stores import migrate
 from duly.stores.sqlite import SqliteStore

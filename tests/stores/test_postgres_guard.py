@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from duly.core.firing import fire
 from duly.core.model import Begun, Claimed, Fired, Guard, Outcome
-from duly.core.schedule import fire
 from duly.core.states import State
 from duly.ports import ClaimOrder, Materialised
 from duly.stores import migrate

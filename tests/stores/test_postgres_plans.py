@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
+from duly.core.firing import fire
 from duly.core.model import Claimed, Outcome
-from duly.core.schedule import fire
 from duly.core.states import State
 from duly.ports import ClaimOrder
 from duly.stores.loader import load

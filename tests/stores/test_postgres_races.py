@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import pytest
 
+from duly.core.firing import fire
 from duly.core.model import Begun, Channel, Claimed, Outcome, Result, Scheduled, Signal, SignalKind
-from duly.core.schedule import fire
 from duly.core.states import State
 from duly.ports import Cancelled, ClaimOrder, Settled
 from duly.stores.postgres import PostgresStore, claims, settling, ticks, upkeep

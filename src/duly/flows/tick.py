@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from duly.core.schedule import fire
+from duly.core.firing import fire
 from duly.ports import Store
 
 __all__ = ["TICK_BATCH_ROWS", "TICK_RUN_ROWS_MAX", "Ticked", "tick"]

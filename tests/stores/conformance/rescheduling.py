@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from duly.core import keys
-from duly.core.schedule import fire
+from duly.core.firing import fire
 from duly.core.states import State
 from duly.errors import NotFound
 from duly.ports import Materialised

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from duly.core import keys
+from duly.core.firing import fire
 from duly.core.model import Begun, Channel, Claimed, Doubtful, NewReminder, Outcome, Scheduled
-from duly.core.schedule import fire
 from duly.core.states import State, check
 from duly.ports import Claim, ClaimOrder, Filters, Materialised, Settled, Store, Views
 from duly.testing.builders import NAMESPACE, PROVIDERS, decision, new_reminder, settlement, start

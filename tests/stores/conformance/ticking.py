@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from duly.core import keys
+from duly.core.firing import fire
 from duly.core.model import Channel, Fired
-from duly.core.schedule import fire
 from duly.core.states import State
 from duly.ports import Materialised
 from duly.testing.builders import NAMESPACE, PROVIDERS, new_reminder

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+from duly.core.firing import fire
 from duly.core.model import Outcome, Scheduled
-from duly.core.schedule import fire
 from duly.core.states import State
 from duly.ports import ClaimOrder
 from duly.testing.builders import NAMESPACE, PROVIDERS, new_reminder, settlement, start

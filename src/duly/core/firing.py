@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
 
 from duly.core import keys
 from duly.core.model import Channel, Due, Fired, NewDelivery
+from duly.core.schedule import ONCE
 from duly.core.states import State
 
-__all__ = ["ONCE", "fire"]
-
-#: The label of a reminder that fires once.
-ONCE: Final = "once"
+__all__ = ["fire"]
 
 
 def fire(row: Due, now: datetime, namespace: str, providers: Mapping[str, str]) -> Fired:

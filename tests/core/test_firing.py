@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from duly.core import keys
+from duly.core.firing import fire
 from duly.core.model import Channel
-from duly.core.schedule import fire
 from duly.core.states import State
 from tests.core.values import NOW, due, later
 
