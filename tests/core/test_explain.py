@@ -205,7 +205,7 @@ def test_a_reason_becomes_words(reason: str | None, words: str) -> None:
 
 
 ROOT = Path(duly.core.__file__).parents[1]
-DECIDERS = ("admit", "settle", "ladder", "schedule")
+DECIDERS = ("admit", "settle", "ladder", "firing")
 
 
 def test_every_reason_code_in_the_rules_has_its_sentence() -> None:

@@ -8,6 +8,10 @@ its first pass. Both are what Python calls `fold=0` (PEP 495).
 Durations are ISO 8601's weeks, days, hours, minutes and seconds. Months and years have no fixed length
 and are refused. A day is 24 hours.
 
+Written, a time ends with its minutes where its seconds are zero, and an instant ends in Z. A duration of less
+than a week is written in hours, minutes and seconds (PT24H), a longer one in days and what remains (P7D,
+P7DT12H), so that one duration has one text. Both are read again as what they were.
+
 Zones are arguments: finding one by name reads files, which the core does not do.
 """
 
@@ -17,12 +21,13 @@ import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
-__all__ = ["parse_duration", "parse_time", "to_utc"]
+__all__ = ["YEAR_FIRST", "YEAR_LAST", "parse_duration", "parse_time", "to_utc", "write_duration", "write_time"]
 
 #: Far from the edges of Python's calendar, so that no sum of a time, an offset and a duration leaves it.
 YEAR_FIRST: Final = 1970
 YEAR_LAST: Final = 2999
 DURATION_DAYS_MAX: Final = 3_660
+DURATION_IN_DAYS_FROM: Final = timedelta(days=7)
 TEXT_CHARACTERS_MAX: Final = 64
 
 _TIME: Final = re.compile(
@@ -65,6 +70,22 @@ def parse_duration(text: str) -> timedelta:
     if not parts:
         raise ValueError("it is not a duration; write one like PT8H, P2D or P1DT12H")
     return _bounded(timedelta(**parts))
+
+
+def write_time(moment: datetime) -> str:
+    """A naive time as `2026-12-01T09:00`, an aware one in UTC as `2026-12-01T14:00Z`; seconds only where there are."""
+    local = moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+    text = local.isoformat() if local.second or local.microsecond else local.isoformat(timespec="minutes")
+    return text if moment.tzinfo is None else f"{text}Z"
+
+
+def write_duration(duration: timedelta) -> str:
+    """A positive duration of whole seconds as its one text: `PT24H`, `PT1H30M`, `P7D`."""
+    days = duration.days if duration >= DURATION_IN_DAYS_FROM else 0
+    minutes, seconds = divmod(int((duration - timedelta(days=days)).total_seconds()), 60)
+    hours, minutes = divmod(minutes, 60)
+    clock = "".join(f"{number}{unit}" for number, unit in ((hours, "H"), (minutes, "M"), (seconds, "S")) if number)
+    return f"P{f'{days}D' if days else ''}{f'T{clock}' if clock else ''}"
 
 
 def to_utc(local: datetime, zone: tzinfo) -> datetime:
