@@ -180,3 +180,53 @@ def test_a_ledger_that_refuses_ends_the_import(ledger: Import) -> None:
     with pytest.raises(StoreError, match="permission denied"):
         ledger.run(rows_of(2))
     assert ledger.keys() == 0
+
+
+# --- versions ------------------------------------------------------------------------------------
+
+
+def version(number: int | None, key: str = "k", **more: Any) -> Row:
+    """A row of that version."""
+    return (1, row(idempotency_key=key, event_version=number, **more))
+
+
+def test_a_newer_version_takes_the_place_of_the_one_on_record(tmp_path: Path) -> None:
+    """Another body under a higher event_version revises its reminder; the same again is already there."""
+    imported = Import(tmp_path)
+    assert imported.run(iter([version(1)])).created == 1
+    newer = version(2, notify_at="2026-12-24T09:00:00Z")
+    assert imported.run(iter([newer])) == Imported(rows=1, revised=1)
+    assert imported.run(iter([newer])) == Imported(rows=1, already=1)
+    with raw(imported.path) as database:
+        assert database.execute("select notify_at, event_version, revision from reminder").fetchall() == [
+            ("2026-12-24T09:00:00Z", 2, 2)
+        ]
+
+
+def test_versions_never_go_back(tmp_path: Path) -> None:
+    """Another body under a version that is not higher is set aside with that reason, and so is one under none."""
+    imported = Import(tmp_path)
+    imported.run(iter([version(5)]))
+    other = {"notify_at": "2026-12-24T09:00:00Z"}
+    done = imported.run(iter([version(5, **other), version(4, **other), version(None, **other)]))
+    assert done == Imported(rows=3, rejected=3)
+    assert [field for _, field, _, _ in imported.rejected.rows] == ["event_version", "event_version", "idempotency_key"]
+
+
+def test_a_version_whose_answer_was_lost_is_in_force_once(tmp_path: Path) -> None:
+    """The database has revised the reminder and its answer is lost: asked again, that is no version gone back."""
+    imported = Import(tmp_path)
+    imported.run(iter([version(1)]))
+    imported.unsteady.lose("revise")
+    assert imported.run(iter([version(2, notify_at="2026-12-24T09:00:00Z")])) == Imported(rows=1, revised=1)
+
+
+def test_what_was_cancelled_is_not_brought_back(tmp_path: Path) -> None:
+    """A version that comes after its reminder's cancel is set aside with that reason."""
+    imported = Import(tmp_path)
+    imported.run(iter([version(1)]))
+    with raw(imported.path) as database:
+        database.execute("update reminder set status = 'cancelled', next_due_at = null")
+    done = imported.run(iter([version(2, notify_at="2026-12-24T09:00:00Z")]))
+    assert done == Imported(rows=1, rejected=1)
+    assert "cancelled" in imported.rejected.rows[0][2]

@@ -19,9 +19,10 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from duly.core import keys
+from duly.core.deadlines import deadline_of
 from duly.core.missed import Caught, Policy, catch_up, read_missed
 from duly.core.model import Channel, Due, Fired, FiredNote, NewDelivery
-from duly.core.moments import deadline_of, parse_duration
+from duly.core.moments import parse_duration
 from duly.core.revising import named
 from duly.core.schedule import ONCE, Schedule, Slot, following
 from duly.core.states import State

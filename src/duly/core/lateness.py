@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from duly.core.deadlines import deadline_of
 from duly.core.model import Claimed
-from duly.core.moments import deadline_of
 
 __all__ = ["mark_late"]
 

@@ -19,8 +19,9 @@ from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from duly.core.deadlines import deadline_of
 from duly.core.model import NewReminder
-from duly.core.moments import deadline_of, write_duration
+from duly.core.moments import write_duration
 from duly.core.schedule import ONCE, Schedule, first, following
 from duly.core.states import FINAL, State
 

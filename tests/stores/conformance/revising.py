@@ -1,4 +1,4 @@
-"""Cases of standing and revise: a newer version of a reminder is written where nothing has changed since it was seen."""
+"""Cases of standing and revise: a newer version is written where nothing has changed since the reminder was seen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from duly.errors import NotFound
 from duly.ports import Revision
 from duly.testing.builders import ADDRESSES, NAMESPACE, new_reminder
 from tests.stores.conformance import case
-from tests.stores.conformance.scene import Scene, delivery_id
+from tests.stores.conformance.scene import Scene
 
 REMINDER = keys.reminder_id(NAMESPACE, "acme", "r")
 AGAIN = keys.delivery_id(NAMESPACE, "acme", "r", "once#2", Channel.WEBHOOK)
@@ -160,8 +160,6 @@ async def versions_are_compared(scene: Scene) -> None:
     """Another body is newer, older, or without a version a conflict."""
     (first,) = await scene.schedule("r", due_in=3600, event_version=3)
     other = replace(first, body_hash=b"o" * 32)
-    answers = [
-        (await scene.store.schedule([replace(other, event_version=version)]))[0] for version in (4, 3, 2, None)
-    ]
+    answers = [(await scene.store.schedule([replace(other, event_version=version)]))[0] for version in (4, 3, 2, None)]
     assert answers == [Scheduled.NEWER, Scheduled.OLDER, Scheduled.OLDER, Scheduled.CONFLICT]
     assert await scene.store.schedule([first]) == [Scheduled.ALREADY]

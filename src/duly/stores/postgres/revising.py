@@ -29,11 +29,13 @@ async def standing(connections: Connections, reminder: bytes, labels: Sequence[s
     """See Store.standing. Raises NotFound."""
     async with connections.transaction() as tx:
         now, seen = await tx.now(), await tx.rows("reminder_standing", reminder.hex())
-        account, *rest = seen[0] if seen else (0,)
+        account = seen[0][0] if seen else 0
         found = await tx.rows("fates", account, reminder.hex(), texts(labels))
     if not seen:
         raise NotFound(f"no reminder has the id {show(reminder)}")
-    return Standing(now, *rest, [Fate(delivery, label, State(state), doubt) for delivery, label, state, doubt in found])
+    ((_, revision, status, version, generation, covered),) = seen
+    fates = [Fate(delivery, label, State(state), doubt) for delivery, label, state, doubt in found]
+    return Standing(now, revision, status, version, generation, covered, fates)
 
 
 async def revise(connections: Connections, actor: str, reason: str, revision: Revision) -> bool:

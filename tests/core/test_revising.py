@@ -1,0 +1,144 @@
+"""What a newer version of a reminder may still change."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from duly.core.model import NewReminder
+from duly.core.revising import GENERATIONS_MAX, Fate, Plan, Revised, Standing, labels_of, named, revise
+from duly.core.schedule import Schedule, read_repeat
+from duly.core.states import State
+from duly.testing.builders import new_reminder
+from tests.core.values import NOW, later
+
+ID = b"d" * 16
+ANCHOR = datetime(2026, 12, 10, 9, 0, tzinfo=UTC)
+
+
+def stands(*fates: Fate, **changes: Any) -> Standing:
+    """An active reminder of version 1 whose deliveries these are."""
+    return Standing(NOW, 1, "active", 1, 1, covered=False, fates=fates)._replace(**changes)
+
+
+def fate(state: State, occurrence: str = "once", *, doubt: bool = False, identity: bytes = ID) -> Fate:
+    """What became of one delivery."""
+    return Fate(identity, occurrence, state, doubt)
+
+
+def once(**more: Any) -> NewReminder:
+    """Version 2, due in an hour."""
+    return new_reminder("r", later(hours=1), event_version=2, **more)
+
+
+def offsets(*hours: int) -> NewReminder:
+    """Version 2, so many hours before its anchor."""
+    schedule = Schedule(ANCHOR, before=tuple(timedelta(hours=hour) for hour in hours))
+    return once(schedule=schedule.to_text(), next_label=f"-PT{hours[0]}H", deadline=None)
+
+
+def test_what_has_not_fired_yet_is_simply_changed() -> None:
+    """Nothing is called off, and the labels stay."""
+    new = once()
+    assert revise(new, stands(), None) == Plan(Revised.MOVED, new, 1, ())
+
+
+@pytest.mark.parametrize("version", [None, 1, 0])
+def test_versions_never_go_back(version: int | None) -> None:
+    """A version that is not higher than the one on record changes nothing, unless nobody asked for that."""
+    new = new_reminder("r", later(hours=1), event_version=version)
+    assert revise(new, stands(), None, newer_only=True).answer is Revised.NOT_NEWER
+    assert revise(new, stands(), None).answer is Revised.MOVED
+
+
+def test_any_version_is_newer_than_none() -> None:
+    """A reminder without a version may be given its first, 0 included."""
+    new = new_reminder("r", later(hours=1), event_version=0)
+    assert revise(new, stands(event_version=None), None, newer_only=True).answer is Revised.MOVED
+
+
+def test_a_cancelled_reminder_stays_cancelled() -> None:
+    """A version that comes after the cancel does not bring it back."""
+    assert revise(once(), stands(status="cancelled"), None) == Plan(Revised.CANCELLED)
+
+
+def test_what_a_guard_covers_is_not_moved_out_of_it() -> None:
+    """It may have been sent before the backup was restored."""
+    assert revise(once(), stands(covered=True), None) == Plan(Revised.UNDER_GUARD)
+
+
+@pytest.mark.parametrize("state", [State.READY, State.WAITING, State.LEASED])
+def test_what_is_surely_unsent_is_called_off_and_comes_anew(state: State) -> None:
+    """The open delivery ends, and the occurrence gets its next generation."""
+    new = once()
+    assert revise(new, stands(fate(state)), None) == Plan(Revised.MOVED, new, 2, (ID,))
+
+
+@pytest.mark.parametrize("state", [State.EXPIRED, State.CANCELLED, State.SUPPRESSED, State.DEAD, State.REJECTED])
+def test_what_ended_unsent_comes_anew(state: State) -> None:
+    """Nothing is called off, and the occurrence gets its next generation."""
+    assert revise(once(), stands(fate(state)), None)[2:] == (2, ())
+
+
+@pytest.mark.parametrize("state", [State.SENT, State.UNCONFIRMED])
+def test_what_was_sent_is_not_sent_again(state: State) -> None:
+    """Nor is what nobody will ever know about; whatever generation it was."""
+    assert revise(once(), stands(fate(state)), None) == Plan(Revised.ALREADY_SENT)
+    both = stands(fate(state), fate(State.CANCELLED, "once#2"), generation=2)
+    assert revise(once(), both, None) == Plan(Revised.ALREADY_SENT)
+
+
+@pytest.mark.parametrize("state", [State.SENDING, State.UNCERTAIN, State.HELD])
+def test_what_may_be_sent_is_not_touched(state: State) -> None:
+    """It is on its way, or in doubt."""
+    assert revise(once(), stands(fate(state)), None) == Plan(Revised.ALREADY_SENDING)
+
+
+@pytest.mark.parametrize("state", [State.READY, State.WAITING, State.LEASED])
+def test_doubt_is_as_good_as_sending(state: State) -> None:
+    """An open delivery of which an attempt may have been accepted is not called off."""
+    assert revise(once(), stands(fate(state, doubt=True)), None) == Plan(Revised.ALREADY_SENDING)
+
+
+def test_again_sends_once_more_by_name() -> None:
+    """What was sent comes in the next generation; what is open is called off, unless it may have been sent."""
+    new = once()
+    assert revise(new, stands(fate(State.SENT)), None, again=True) == Plan(Revised.MOVED, new, 2, ())
+    other = fate(State.WAITING, "once#2", identity=b"e" * 16)
+    assert revise(new, stands(fate(State.UNCERTAIN), other, generation=2), None, again=True)[2:] == (3, (b"e" * 16,))
+
+
+def test_generations_end() -> None:
+    """A reminder is not revised without end."""
+    standing = stands(fate(State.CANCELLED), generation=GENERATIONS_MAX)
+    assert revise(once(), standing, None) == Plan(Revised.ALREADY_SENT)
+
+
+def test_an_anchor_that_moves_takes_along_what_was_not_sent() -> None:
+    """Of the offsets only those that were not sent are kept; the first of them is next, with its own deadline."""
+    plan = revise(offsets(24, 2, 1), stands(fate(State.SENT, "-PT24H"), fate(State.EXPIRED, "-PT2H")), None)
+    assert plan.reminder is not None
+    assert (plan.answer, plan.generation, labels_of(plan.reminder)) == (Revised.MOVED, 2, ("-PT2H", "-PT1H"))
+    assert (plan.reminder.next_label, plan.reminder.next_due_at) == ("-PT2H", ANCHOR - timedelta(hours=2))
+    assert plan.reminder.deadline_at == ANCHOR - timedelta(hours=1)
+
+
+def test_an_anchor_of_which_all_was_sent_is_not_moved() -> None:
+    """There is nothing left of it."""
+    sent = stands(fate(State.SENT, "-PT24H"), fate(State.UNCERTAIN, "-PT1H"))
+    assert revise(offsets(24, 1), sent, None).answer is Revised.ALREADY_SENDING
+
+
+def test_a_rule_keeps_its_labels() -> None:
+    """What repeats is named by its slots: nothing is called off, and its generation stays."""
+    rule = Schedule(ANCHOR, read_repeat("FREQ=DAILY", ANCHOR))
+    new = once(schedule=rule.to_text())
+    assert labels_of(new) == ()
+    assert revise(new, stands(generation=2), None) == Plan(Revised.MOVED, new, 2, ())
+
+
+def test_a_label_carries_its_generation() -> None:
+    """The first one is not named."""
+    assert (named("once", 1), named("-PT1H", 3)) == ("once", "-PT1H#3")
