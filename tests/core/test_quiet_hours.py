@@ -321,6 +321,8 @@ def oracle(windows: Sequence[Window], zones: Sequence[tzinfo], now: datetime) ->
     st.integers(-2, 2),
     st.integers(0, 86_399),
 )
+@example([Window(1_260, 1_200)], ("Pacific/Pago_Pago", utc(2026, 6, 1)), [], 0, 3_600)
+@example([Window(600, 720), Window(720, 780)], ("Pacific/Kiritimati", utc(2026, 6, 1)), [], 0, 86_399)
 @example([Window(1_260, 480)], ("Pacific/Apia", utc(2011, 12, 30)), [], 0, 9 * 3_600)
 @example([Window(540, 1_020, frozenset({4}))], ("Pacific/Apia", utc(2011, 12, 30)), [], 0, 0)
 @example([Window(1_410, 1_400, frozenset({4}))], ("Pacific/Apia", utc(2011, 12, 30)), [], 0, 0)

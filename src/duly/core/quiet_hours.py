@@ -87,7 +87,7 @@ def read_windows(texts: Sequence[str]) -> tuple[Window, ...]:
     """At most 20 windows that leave some time of the week. Raises ValueError, whose text says what to write."""
     if len(texts) > WINDOWS_MAX:
         raise ValueError(f"there are over {WINDOWS_MAX} windows; write fewer, longer ones")
-    windows = tuple(map(read_window, texts))
+    windows = tuple(_numbered(number, text) for number, text in enumerate(texts, 1))
     if _cover_the_week(windows):
         raise ValueError("the windows cover the whole week, so nothing could ever be sent; leave some time free")
     return windows
@@ -110,6 +110,13 @@ def written(window: Window) -> str:
     """The window as `read_window` takes it, in one form for each: runs of days are joined, all of them left out."""
     hours = f"{_clock(window.start)}-{_clock(window.end)}"
     return hours if window.days == _EVERY_DAY else f"{','.join(_runs(window.days))} {hours}"
+
+
+def _numbered(number: int, text: str) -> Window:
+    try:
+        return read_window(text)
+    except ValueError as error:
+        raise ValueError(f"window {number}: {error}") from None
 
 
 def _minutes(clock: str) -> int | None:
