@@ -15,8 +15,10 @@ from typing import Any, Final, cast
 
 from duly.content import Template, TemplateSet
 from duly.core import keys
+from duly.core.caps import Cap
 from duly.core.limits import Limits
 from duly.core.model import Channel, HoldPolicy, NewReminder, OnDoubt
+from duly.core.quiet_hours import Window
 from duly.flows.claim import Cursors, claim
 from duly.flows.deliver import send_some, settle_some
 from duly.flows.reconcile import Desk, reconcile
@@ -85,6 +87,14 @@ class Chosen:
     def hold(self, account: str) -> HoldPolicy:  # noqa: ARG002 - the port's signature
         """See Policies.hold."""
         return self._hold
+
+    def quiet(self, account: str, purpose: str) -> tuple[Window, ...]:  # noqa: ARG002 - the port's signature
+        """See Policies.quiet."""
+        return ()
+
+    def cap(self, account: str, purpose: str) -> Cap | None:  # noqa: ARG002 - the port's signature
+        """See Policies.cap."""
+        return None
 
 
 class Scene:

@@ -47,6 +47,13 @@ def test_columns_are_fields() -> None:
     ]
 
 
+def test_windows_of_quiet_hours_are_parted_by_bars() -> None:
+    """A comma belongs to a window."""
+    header = f"{HEADER},to.quiet_hours"
+    ((_, one),) = found(f'{FIRST},"sat,sun 20:00-10:00 | 21:00-08:00"', header=header)
+    assert one["to"]["quiet_hours"] == ["sat,sun 20:00-10:00", "21:00-08:00"]
+
+
 def test_a_row_is_the_same_reminder_in_both_formats() -> None:
     """Submitted once as CSV and once as JSON Lines, it is `already` there, not a conflict."""
     header = "data.unit,to.name,to.email,notify_at,template,account,idempotency_key,to.id,late"

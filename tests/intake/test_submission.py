@@ -15,6 +15,7 @@ from duly.core import keys
 from duly.core.model import Channel, Lane, NewContact
 from duly.errors import InputError
 from duly.intake import Rejection
+from duly.intake.recipients import read_recipient
 from tests.intake.samples import NAMESPACE, intake, refused, row
 
 
@@ -104,6 +105,7 @@ def test_only_an_object_is_a_submission(raw: Any) -> None:
         ({"to": {"emial": "a@example.com"}}, "to.emial", 'did you mean "email"?'),
         ({"repeat": "FREQ=DAILY"}, "repeat", "not supported by this version"),
         ({"fallback": ["email", "sms"]}, "fallback", "not supported by this version"),
+        ({"to": {"id": "r", "quiet_hours": ["21:00-08:00"]}}, "to.quiet_hours", "not supported by this version"),
         ({"late": "summarize"}, "late", "supported by this version"),
         ({"late": ["drop"]}, "late", "supported by this version"),
     ],
@@ -113,6 +115,19 @@ def test_fields_that_are_not_known(changes: dict[str, Any], field: str, words: s
     where, reason = refused(**changes)
     assert where == field
     assert words in reason
+
+
+@pytest.mark.parametrize("nothing", [None, "", []])
+def test_no_quiet_hours_are_none(nothing: Any) -> None:
+    """Null, empty text and an empty list say nothing about a recipient's hours."""
+    assert intake().accept(row(to={"email": "a@example.com", "quiet_hours": nothing})).recipient_ref == "a@example.com"
+    assert read_recipient({"id": "r", "quiet_hours": nothing}).quiet_hours == ()
+
+
+def test_quiet_hours_are_read_in_their_canonical_text() -> None:
+    """Each spelling of a window arrives as the same one."""
+    to = {"id": "r", "quiet_hours": ["21:00-08:00", "SUN,sat 20:00-00:00"]}
+    assert read_recipient(to).quiet_hours == ("21:00-08:00", "sat,sun 20:00-24:00")
 
 
 @pytest.mark.parametrize("raw", [{1: 2}, {None: 1}, {(): 1}])
@@ -191,6 +206,15 @@ def test_what_every_submission_needs(field: str, value: Any) -> None:
         ({"to": {"email": "a@example.com", "zone": "Mars"}}, "to.zone", "no such time zone"),
         ({"to": {"email": "a@example.com", "locale": "english please"}}, "to.locale", "language tag"),
         ({"to": {"email": "a@example.com", "locale": "x" * 36}}, "to.locale", "longer than 35"),
+        ({"to": {"id": "r", "quiet_hours": "21:00-08:00"}}, "to.quiet_hours", "must be a list like"),
+        ({"to": {"id": "r", "quiet_hours": [21]}}, "to.quiet_hours", "not a list of something else"),
+        (
+            {"to": {"id": "r", "quiet_hours": ["nights"]}},
+            "to.quiet_hours",
+            "window 1: it is not a window of quiet hours; write one",
+        ),
+        ({"to": {"id": "r", "quiet_hours": ["00:00-24:00"]}}, "to.quiet_hours", "cover the whole week"),
+        ({"to": {"id": "r", "quiet_hours": ["21:00-08:00"] * 21}}, "to.quiet_hours", "over 20 windows"),
         ({"data": [1]}, "data", "must be an object, not a list"),
         ({"data": "{}"}, "data", "must be an object, not text"),
     ],

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from duly.core.caps import Cap
 from duly.core.keys import show
 from duly.core.model import HoldPolicy, LookKind, OnDoubt
+from duly.core.quiet_hours import read_windows
 from duly.errors import ConfigError, DulyError, SchemaError
 from duly.ports import Filters, Request
 from duly.runtime import bootstrap
@@ -114,6 +116,37 @@ def test_an_account_says_how_its_holds_end(folder: Path) -> None:
     policies = opened(config_of(folder, HOOKS, account)).policies
     assert policies.hold("bold") == HoldPolicy(timedelta(hours=1), timedelta(days=2), OnDoubt.RESEND)
     assert policies.hold("unheard-of") == HoldPolicy(timedelta(hours=4), timedelta(days=7), OnDoubt.CLOSE)
+
+
+def test_an_account_says_when_it_is_quiet(folder: Path) -> None:
+    """Its own hours or a region's, for the purposes that it names, or for every purpose but security."""
+    accounts = """
+        [accounts.own]
+        zone = "Europe/Berlin"
+        quiet_hours = ["21:00-08:00", "sun 00:00-24:00"]
+        quiet_purposes = ["marketing"]
+        [accounts.region]
+        zone = "America/New_York"
+        quiet_region = "us"
+    """
+    policies = opened(config_of(folder, HOOKS, accounts)).policies
+    night, sunday = read_windows(["21:00-08:00", "sun 00:00-24:00"])
+    assert [policies.quiet("own", purpose) for purpose in ("marketing", "service")] == [(night, sunday), ()]
+    assert [policies.quiet("region", purpose) for purpose in ("visit", "service", "security")] == [
+        (night,),
+        (night,),
+        (),
+    ]
+    assert policies.quiet("unheard-of", "marketing") == ()
+
+
+def test_an_account_says_how_much_is_enough(folder: Path) -> None:
+    """A cap belongs to one account and one purpose; everybody else has none."""
+    account = '[accounts.shy]\ncaps = { marketing = "3/P1D", service = "10/P1W" }\n'
+    policies = opened(config_of(folder, HOOKS, account)).policies
+    assert policies.cap("shy", "marketing") == Cap(3, timedelta(days=1))
+    assert policies.cap("shy", "service") == Cap(10, timedelta(weeks=1))
+    assert [policies.cap("shy", "security"), policies.cap("unheard-of", "marketing")] == [None, None]
 
 
 def test_an_endpoint_has_its_own_terms_and_else_its_providers(folder: Path) -> None:

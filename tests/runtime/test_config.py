@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duly.core.caps import Cap
 from duly.core.model import Channel, OnDoubt
+from duly.core.quiet_hours import read_windows
 from duly.errors import ConfigError, DulyError
 from duly.runtime.config import Config, Secret, Smtp, SmtpServer, Webhook, load, parse
 from duly.runtime.config.values import parse_database, parse_smtp
@@ -51,6 +53,9 @@ from = "Harbour Lofts <reminders@example.com>"
 [accounts.harbour-lofts]
 zone = "America/New_York"
 on_doubt = "resend"
+quiet_hours = ["21:00-08:00", "sun 00:00-24:00"]
+quiet_purposes = ["marketing", "service"]
+caps = { marketing = "3/P1D", service = "10/P1D" }
 
 [templates.inspection]
 subject = "Inspection on {{ data.day }}"
@@ -58,6 +63,7 @@ text = "Hello {{ recipient.name }}."
 """
 
 LEAST: Final = 'database = "sqlite:///duly.db"\n'
+LOFTS: Final = LEAST + '[accounts.lofts]\nzone = "Europe/Berlin"\n'
 HOOKS: Final = LEAST + '[providers.hooks]\nkind = "webhook"\nsecret = "env:S"\n'
 MAIL: Final = LEAST + '[providers.mail]\nkind = "smtp"\nurl = "smtp://localhost"\nfrom = "a@example.com"\n'
 
@@ -92,7 +98,11 @@ def test_the_documented_file_loads() -> None:
     assert [secret.key for secret in acme.secrets or ()] == ["endpoints.acme.secret[0]", "endpoints.acme.secret[1]"]
     assert (acme.deduplicates, acme.key_window, acme.rate_per_second) == (False, None, None)
     assert (acme.lookup_url, acme.settling_seconds) == ("https://hooks.acme.example/deliveries/{delivery}", 30.0)
-    assert config.accounts["harbour-lofts"].on_doubt is OnDoubt.RESEND
+    lofts = config.accounts["harbour-lofts"]
+    assert lofts.on_doubt is OnDoubt.RESEND
+    assert lofts.quiet_hours == lofts.windows == read_windows(["21:00-08:00", "sun 00:00-24:00"])
+    assert lofts.quiet_purposes == ("marketing", "service")
+    assert lofts.caps == {"marketing": Cap(3, timedelta(days=1)), "service": Cap(10, timedelta(days=1))}
     assert config.templates["inspection"].html is None
 
 
@@ -339,6 +349,62 @@ REFUSED: Final = {
         LEAST + '[endpoints.a]\nurl = "https://x.example"\n[endpoints.b]\nurl = "HTTPS://X.example:443/"',
         "duly.toml: endpoints.b.url: the same URL as endpoints.a",
     ),
+    "a window that is none": (
+        LOFTS + 'quiet_hours = ["21:00-08:00", "nights"]',
+        "duly.toml: accounts.lofts.quiet_hours: window 2: it is not a window of quiet hours; write one",
+    ),
+    "windows that are no texts": (
+        LOFTS + "quiet_hours = [21.00]",
+        'duly.toml: accounts.lofts.quiet_hours: expected a list of texts, such as ["21:00-08:00"]',
+    ),
+    "windows without end": (
+        LOFTS + f"quiet_hours = {['21:00-08:00'] * 21}",
+        "duly.toml: accounts.lofts.quiet_hours: there are over 20 windows",
+    ),
+    "windows that leave no time": (
+        LOFTS + 'quiet_hours = "00:00-24:00"',
+        "duly.toml: accounts.lofts.quiet_hours: the windows cover the whole week",
+    ),
+    "hours of nowhere": (
+        LOFTS + 'quiet_region = "us-f"',
+        'duly.toml: accounts.lofts.quiet_region: no hours have this name; did you mean "us-',
+    ),
+    "hours of no region at all": (
+        LOFTS + 'quiet_region = "atlantis"',
+        "duly.toml: accounts.lofts.quiet_region: no hours have this name; there are ae, ca, cautious, fr,",
+    ),
+    "hours given twice": (
+        LOFTS + 'quiet_hours = "21:00-08:00"\nquiet_region = "us"',
+        "duly.toml: accounts.lofts.quiet_region: quiet_hours says when it is quiet already; write one of them",
+    ),
+    "hours without a zone": (
+        LEAST + '[accounts.lofts]\nquiet_hours = "21:00-08:00"',
+        "duly.toml: accounts.lofts.zone: missing; quiet hours need it, for recipients whose own zone is not known",
+    ),
+    "a region without a zone": (LEAST + '[accounts.a]\nquiet_region = "us"', "duly.toml: accounts.a.zone: missing;"),
+    "no purposes": (LOFTS + "quiet_purposes = []", "duly.toml: accounts.lofts.quiet_purposes: must not be empty"),
+    "purposes that are no texts": (
+        LOFTS + "quiet_purposes = true",
+        'duly.toml: accounts.lofts.quiet_purposes: expected a list of texts, such as ["marketing"]',
+    ),
+    "a purpose over two lines": (
+        LOFTS + 'quiet_purposes = ["a\\nb"]',
+        "duly.toml: accounts.lofts.quiet_purposes: a name holds no control characters",
+    ),
+    "unknown key about quiet": (
+        LOFTS + 'quiet_hour = "21:00-08:00"',
+        'duly.toml: accounts.lofts.quiet_hour: unknown key; did you mean "quiet_hours"?',
+    ),
+    "a cap that is none": (
+        LOFTS + 'caps.marketing = "3 a day"',
+        "duly.toml: accounts.lofts.caps.marketing: it is not a cap; write one like 3/P1D",
+    ),
+    "a cap that is a number": (
+        LOFTS + "caps = { marketing = 3 }",
+        'duly.toml: accounts.lofts.caps.marketing: expected text, such as "3/P1D"',
+    ),
+    "caps that are no table": (LOFTS + 'caps = "3/P1D"', "duly.toml: accounts.lofts.caps: expected a table, got text"),
+    "a cap for no purpose": (LOFTS + 'caps."" = "3/P1D"', 'duly.toml: accounts.lofts.caps."": must not be empty'),
     "syntax": ("database = \n", "duly.toml: line 1, column 12: not TOML: "),
     "syntax at the end": ('a = 1\nb = "', "duly.toml: line 2, column 6: not TOML: "),
     "the same key twice": (LEAST + LEAST, "duly.toml: line 2, column 31: not TOML: "),
@@ -458,6 +524,32 @@ def test_the_environment_may_say_everything(tmp_path: Path, monkeypatch: pytest.
     assert (config.file, config.warnings) == (None, ())
 
 
+def test_quiet_hours_and_caps_come_from_the_environment() -> None:
+    """Lists are JSON or a single text, a cap has its purpose in the name, and each says where it came from."""
+    environ = {
+        "DULY_ACCOUNTS__LOFTS__QUIET_HOURS": '["21:00-08:00", "SUN 00:00-24:00"]',
+        "DULY_ACCOUNTS__LOFTS__QUIET_PURPOSES": "marketing",
+        "DULY_ACCOUNTS__LOFTS__CAPS__MARKETING": "3/PT24H",
+        "DULY_ACCOUNTS__OTHER__ZONE": "UTC",
+        "DULY_ACCOUNTS__OTHER__QUIET_REGION": "us",
+    }
+    config = read(LOFTS, environ)
+    shown = {key: (value, origin) for key, value, origin in lines(config)}
+    assert shown["accounts.lofts.quiet_hours"][0] == '["21:00-08:00", "sun 00:00-24:00"]'
+    assert shown["accounts.lofts.quiet_purposes"][0] == '["marketing"]'
+    name = "DULY_ACCOUNTS__LOFTS__CAPS__MARKETING"
+    assert shown["accounts.lofts.caps.marketing"] == ('"3/P1D"', f"environment: {name}")
+    assert shown["accounts.other.quiet_region"][0] == '"us"'
+    assert shown["accounts.other.quiet_hours"] == ("[]", "default")
+
+
+def test_the_environment_takes_quiet_hours_away() -> None:
+    """An empty list from the environment wins over the hours of the file."""
+    text = LOFTS + 'quiet_hours = ["21:00-08:00"]'
+    assert read(text).accounts["lofts"].windows != ()
+    assert read(text, {"DULY_ACCOUNTS__LOFTS__QUIET_HOURS": "[]"}).accounts["lofts"].windows == ()
+
+
 def test_the_environment_wins() -> None:
     """A variable wins over the file, finds names with dashes, and does not care about case."""
     text = HOOKS.replace("hooks", "my-hooks") + "rate_per_second = 200"
@@ -490,6 +582,12 @@ def test_the_environment_wins() -> None:
         ({"DULY_PROVIDERS__HOOKS__DEDUPLICATES": "maybe"}, "DULY_PROVIDERS__HOOKS__DEDUPLICATES: expected true or"),
         ({"DULY_PROVIDERS__NEW__KIND": "smtp"}, "duly.toml: providers.new.url: missing"),
         ({"DULY_": "x"}, "DULY_: unknown key"),
+        (
+            {"DULY_ACCOUNTS__A__QUIET_HOURS": "[" * 100_000},
+            "DULY_ACCOUNTS__A__QUIET_HOURS: expected a list of texts, such as",
+        ),
+        ({"DULY_ACCOUNTS__A__CAPS__SERVICE": "3"}, "DULY_ACCOUNTS__A__CAPS__SERVICE: it is not a cap; write one like"),
+        ({"DULY_ACCOUNTS__A__CAPS__B__C": "3"}, 'DULY_ACCOUNTS__A__CAPS__B__C: expected text, such as "3/P1D"'),
     ],
 )
 def test_a_wrong_variable_is_refused_in_one_line(environ: dict[str, str], line: str) -> None:

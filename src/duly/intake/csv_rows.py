@@ -1,8 +1,9 @@
 """CSV (RFC 4180) with the names of a submission's fields as columns.
 
 `to.email` and `data.unit` are fields of `to` and `data`. An empty cell is an absent field. Numbers in data
-stay text, because a table does not say which digits are numbers (a unit `007` is not 7). Commas,
-semicolons or tabs part the cells: whatever the header line uses most.
+stay text, because a table does not say which digits are numbers (a unit `007` is not 7). Several channels in one
+cell are parted by `|` or commas, several windows of quiet hours by `|` alone, because a window may hold commas.
+Commas, semicolons or tabs part the cells: whatever the header line uses most.
 
 A quote that never closes would swallow the rest of the file. So a row is at most 1 MiB and 1,000 lines;
 one that is not well formed is refused by its first line alone, and reading goes on with the next line.
@@ -220,6 +221,8 @@ def _put(row: dict[str, Any], column: Column, cell: str) -> None:
         row = row.setdefault(group, {})
     if column == ("channels",):
         row[name] = [word.strip() for word in _BETWEEN_CHANNELS.split(cell)]
+    elif column == ("to", "quiet_hours"):
+        row[name] = [window.strip() for window in cell.split("|")]
     elif column == ("event_version",):
         row[name] = int(cell) if cell.isdecimal() and cell.isascii() and len(cell) <= WHOLE_DIGITS_MAX else cell
     else:

@@ -34,7 +34,7 @@ FIELDS: Final = frozenset(
         "event_version",
     }
 )
-RECIPIENT_FIELDS: Final = frozenset({"id", "name", "email", "phone", "webhook", "zone", "locale"})
+RECIPIENT_FIELDS: Final = frozenset({"id", "name", "email", "phone", "webhook", "zone", "locale", "quiet_hours"})
 SHOWN_CHARACTERS_MAX: Final = 40
 
 _KINDS: Final[Mapping[type, str]] = {

@@ -5,6 +5,8 @@ recipient is read as he is when the reminder is due. Without an id the recipient
 the first of e-mail, phone and webhook, normalised, so that two rows for one address are one recipient.
 
 A name is prose: NUL and lone surrogates are taken out of it, and line breaks become spaces.
+
+Quiet hours are the recipient's own, a list of windows like those of an account; an empty list says nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from duly.core.model import Channel
+from duly.core.quiet_hours import read_windows, written
 from duly.core.text import one_line
 from duly.intake import addresses, zones
 from duly.intake.fields import RECIPIENT_FIELDS, kind, known, label
@@ -36,7 +39,11 @@ _CHANNELS: Final[tuple[tuple[str, Channel, Callable[[str], str]], ...]] = (
 
 
 class Recipient(NamedTuple):
-    """`to`, checked. `addresses` are normalised, and empty if `to` is an id alone; `submitted` is without nulls."""
+    """`to`, checked.
+
+    `addresses` are normalised, and empty if `to` is an id alone; `submitted` is without nulls; `quiet_hours` are
+    windows in their canonical text.
+    """
 
     ref: str
     name: str | None
@@ -44,6 +51,7 @@ class Recipient(NamedTuple):
     locale: str | None
     addresses: dict[Channel, str]
     submitted: Mapping[str, Any]
+    quiet_hours: tuple[str, ...] = ()
 
 
 def read_recipient(value: Any) -> Recipient:
@@ -56,7 +64,7 @@ def read_recipient(value: Any) -> Recipient:
     if ref is None:
         raise Rejection("needs an id or an address (email, phone or webhook)", "to")
     submitted = to if name == to.get("name") else {**to, "name": name}
-    return Recipient(ref, name or None, _zone(to), _locale(to), found, submitted)
+    return Recipient(ref, name or None, _zone(to), _locale(to), found, submitted, _quiet_hours(to))
 
 
 def _addresses(to: Mapping[str, Any]) -> dict[Channel, str]:
@@ -95,3 +103,16 @@ def _locale(to: Mapping[str, Any]) -> str | None:
     if locale is not None and not _LOCALE.fullmatch(locale):
         raise Rejection("is not a language tag; write one like en or pt-BR", "to.locale")
     return locale
+
+
+def _quiet_hours(to: Mapping[str, Any]) -> tuple[str, ...]:
+    wanted = to.get("quiet_hours", "")
+    if wanted == "":
+        return ()
+    if not isinstance(wanted, list | tuple) or not all(isinstance(text, str) for text in wanted):
+        given = "a list of something else" if isinstance(wanted, list | tuple) else kind(wanted)
+        raise Rejection(f'must be a list like ["21:00-08:00"], not {given}', "to.quiet_hours")
+    try:
+        return tuple(map(written, read_windows(wanted)))
+    except ValueError as error:
+        raise Rejection(str(error), "to.quiet_hours") from None

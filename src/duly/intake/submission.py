@@ -2,7 +2,7 @@
 
 Everything is decided here, while somebody is looking: unknown fields, wrong types, addresses, zones,
 times, and whether the template can be rendered with the data. What a later version will understand
-(`repeat`, `fallback`, other policies for late ones) is refused, never ignored.
+(`repeat`, `fallback`, a recipient's own quiet hours, other policies for late ones) is refused, never ignored.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Intake:
         _refuse_later_versions(row)
         key = need(row, "idempotency_key", KEY_CHARACTERS_MAX)
         account = need(row, "account", ACCOUNT_CHARACTERS_MAX)
-        recipient = read_recipient(row.get("to"))
+        recipient = _kept_by_this_version(read_recipient(row.get("to")))
         channels = self._channels(row.get("channels"), recipient.addresses)
         when = read_when(row, self._account_zones(account), recipient.zone)
         template = self._template(row)
@@ -156,6 +156,12 @@ def _refuse_later_versions(row: Mapping[str, Any]) -> None:
             raise Rejection("is not supported by this version; leave it out", field)
     if row.get("late") not in (None, "", LATE):
         raise Rejection(f'only "{LATE}" is supported by this version', "late")
+
+
+def _kept_by_this_version(recipient: Recipient) -> Recipient:
+    if recipient.quiet_hours:
+        raise Rejection("is not supported by this version; leave it out", "to.quiet_hours")
+    return recipient
 
 
 def _only_channel(addresses: Mapping[Channel, str]) -> tuple[Channel, ...]:

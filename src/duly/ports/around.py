@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import tzinfo
 from typing import Protocol
 
+from duly.core.caps import Cap
 from duly.core.model import HoldPolicy, OnDoubt
+from duly.core.quiet_hours import Window
 
 __all__ = ["Clock", "Dice", "Policies", "Zones"]
 
@@ -47,4 +49,12 @@ class Policies(Protocol):
 
     def hold(self, account: str) -> HoldPolicy:
         """How long the account's holds last, and what follows."""
+        ...
+
+    def quiet(self, account: str, purpose: str) -> tuple[Window, ...]:
+        """The account's quiet hours for reminders of this purpose; none if they may go at any time."""
+        ...
+
+    def cap(self, account: str, purpose: str) -> Cap | None:
+        """How many reminders of this purpose one recipient may get on one channel; None: any number."""
         ...

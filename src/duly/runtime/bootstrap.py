@@ -16,8 +16,10 @@ from datetime import timedelta
 from typing import Any, Final
 
 from duly.content import Template, TemplateSet
+from duly.core.caps import Cap
 from duly.core.limits import Limits
 from duly.core.model import HoldPolicy, OnDoubt
+from duly.core.quiet_hours import Window
 from duly.errors import ConfigError, SchemaError
 from duly.ports import Provider, Store, Transport, Views
 from duly.runtime.clock import SystemClock, SystemDice
@@ -48,6 +50,7 @@ class ConfiguredPolicies:
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._windows = {name: account.windows for name, account in config.accounts.items()}
 
     def on_doubt(self, account: str) -> OnDoubt:
         """The account's policy for the last rung: hold unless it chose otherwise."""
@@ -58,6 +61,16 @@ class ConfiguredPolicies:
         """How long the account's holds last, and what follows."""
         chosen = self._config.accounts.get(account)
         return HoldPolicy(chosen.hold_alarm, chosen.hold_for, OnDoubt(chosen.hold_then)) if chosen else HoldPolicy()
+
+    def quiet(self, account: str, purpose: str) -> tuple[Window, ...]:
+        """The account's quiet hours, its own or a region's, where this purpose keeps them."""
+        chosen = self._config.accounts.get(account)
+        return self._windows[account] if chosen and chosen.keeps_quiet(purpose) else ()
+
+    def cap(self, account: str, purpose: str) -> Cap | None:
+        """The account's cap for this purpose."""
+        chosen = self._config.accounts.get(account)
+        return chosen.caps.get(purpose) if chosen else None
 
 
 def worker_name() -> str:

@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, cast
 
+from duly.core.caps import Cap
 from duly.core.model import Claimed, Content, HoldPolicy, OnDoubt
+from duly.core.quiet_hours import Window
 from duly.errors import DulyError, StoreUnavailable, Unrenderable
 from duly.flows.claim import Cursors, claim, claim_alone
 from duly.flows.route import Route
@@ -247,3 +249,11 @@ class SimPolicies:
     def hold(self, account: str) -> HoldPolicy:
         """See Policies.hold."""
         return self.holds[account]
+
+    def quiet(self, account: str, purpose: str) -> tuple[Window, ...]:  # noqa: ARG002 - the port's signature
+        """See Policies.quiet."""
+        return ()
+
+    def cap(self, account: str, purpose: str) -> Cap | None:  # noqa: ARG002 - the port's signature
+        """See Policies.cap."""
+        return None

@@ -21,6 +21,8 @@ def conflicts(config: Config) -> Iterator[tuple[Key, str]]:
     yield from _channel_served_twice(config)
     yield from _endpoint_named_twice(config)
     yield from _alarm_after_the_end(config)
+    yield from _hours_given_twice(config)
+    yield from _hours_without_a_zone(config)
 
 
 def _lease_too_short(config: Config) -> Iterator[tuple[Key, str]]:
@@ -57,6 +59,19 @@ def _alarm_after_the_end(config: Config) -> Iterator[tuple[Key, str]]:
     for name, account in config.accounts.items():
         if account.hold_alarm >= account.hold_for:
             yield ("accounts", name, "hold_alarm"), "must be shorter than hold_for of this account"
+
+
+def _hours_given_twice(config: Config) -> Iterator[tuple[Key, str]]:
+    for name, account in config.accounts.items():
+        if account.quiet_hours and account.quiet_region:
+            yield ("accounts", name, "quiet_region"), "quiet_hours says when it is quiet already; write one of them"
+
+
+def _hours_without_a_zone(config: Config) -> Iterator[tuple[Key, str]]:
+    for name, account in config.accounts.items():
+        if account.zone is None and (account.quiet_hours or account.quiet_region):
+            reason = "quiet hours need it, for recipients whose own zone is not known"
+            yield ("accounts", name, "zone"), f'missing; {reason}; write one like "America/New_York"'
 
 
 def warnings(config: Config, secrets: Iterable[Secret], name: str) -> Iterator[str]:

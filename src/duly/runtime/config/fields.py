@@ -39,6 +39,7 @@ __all__ = [
     "channel_of",
     "did_you_mean",
     "nearest",
+    "printable",
 ]
 
 URL_CHARACTERS_MAX: Final = 2_048
@@ -98,7 +99,8 @@ def _plain_name(name: str) -> str:
     return name
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """The name of a thing that may hold more than letters, as it is. Raises ValueError."""
     if not text.isprintable() or text != text.strip():
         raise ValueError("a name holds no control characters, and no blanks around it")
     return text
@@ -140,7 +142,7 @@ def _only_queue(text: str) -> str:
 
 
 Name = Annotated[str, Field(max_length=NAME_CHARACTERS_MAX), AfterValidator(_plain_name)]
-AccountName = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS_MAX), AfterValidator(_printable)]
+AccountName = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS_MAX), AfterValidator(printable)]
 Zone = Annotated[str, AfterValidator(_zone)]
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 Queue = Annotated[str, AfterValidator(_only_queue)]

@@ -24,7 +24,7 @@ PREFIX: Final = "DULY_"
 NOT_KEYS: Final = ("DULY_CONFIG", "DULY_DEBUG")
 NOT_KEYS_PREFIX: Final = "DULY_TEST_"
 SECRET_KEYS: Final = ("secret", "password")
-DEPTH_MAX: Final = 3
+DEPTH_MAX: Final = 4  # accounts, a name, caps, a purpose
 
 
 class Origin(NamedTuple):

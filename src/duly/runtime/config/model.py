@@ -15,6 +15,8 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from duly.core.model import Channel, OnDoubt
+from duly.core.quiet_hours import Window
+from duly.core.regions import REGIONS
 from duly.runtime.config.fields import (
     AccountName,
     DatabaseField,
@@ -34,6 +36,7 @@ from duly.runtime.config.fields import (
     channel_of,
 )
 from duly.runtime.config.layers import Key, Origin
+from duly.runtime.config.quiet import PURPOSES_MAX, CapField, Purpose, Purposes, QuietHours, QuietRegion
 from duly.runtime.config.values import SmtpServer, parse_smtp
 
 __all__ = ["KINDS", "Account", "Config", "Endpoint", "Provider", "Smtp", "Template", "Webhook"]
@@ -41,6 +44,7 @@ __all__ = ["KINDS", "Account", "Config", "Endpoint", "Provider", "Smtp", "Templa
 TABLES_MAX: Final = 10_000  # endpoints, accounts, templates: each
 PROVIDERS_MAX: Final = 100
 TEMPLATE_CHARACTERS_MAX: Final = 1_000_000
+LOUD_PURPOSE: Final = "security"  # a code for a door or an account is of no use tomorrow
 SETTLING_SECONDS_MIN: Final = 0.01  # two misses must be told apart
 SETTLING_SECONDS_MAX: Final = 86_400  # a miss that has to wait longer answers nobody
 
@@ -128,6 +132,19 @@ class Account(Table):
     hold_alarm: Duration = timedelta(hours=4)  # after which a hold is a finding of `duly doctor`
     hold_for: Duration = timedelta(days=7)  # after which it ends without an operator
     hold_then: Literal["close", "resend"] = "close"
+    quiet_hours: QuietHours = ()  # of each recipient's local day
+    quiet_region: QuietRegion | None = None  # the hours of a region instead; see core.regions
+    quiet_purposes: Purposes | None = None  # which purposes keep them; None: every one but security
+    caps: dict[Purpose, CapField] = Field(default_factory=dict, max_length=PURPOSES_MAX)  # by purpose
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The quiet hours that it has chosen, its own or a region's."""
+        return self.quiet_hours or (REGIONS[self.quiet_region].windows if self.quiet_region else ())
+
+    def keeps_quiet(self, purpose: str) -> bool:
+        """Whether a reminder of this purpose waits for the end of quiet hours."""
+        return purpose != LOUD_PURPOSE if self.quiet_purposes is None else purpose in self.quiet_purposes
 
 
 class Template(Table):
