@@ -195,6 +195,7 @@ class Due(NamedTuple):
     addresses: dict[str, str]
     inline: bool
     lane: Lane
+    refused: str | None = None  # why nothing may come of it any more: recipient_deleted
 
 
 class NewDelivery(NamedTuple):
@@ -317,9 +318,10 @@ class Claimed(NamedTuple):
     data: dict[str, Any]
     revisions: Revisions
     account_paused: bool
-    suppressed: str | None  # why the contact is suppressed
+    suppressed: str | None  # why nothing of its purpose may go there: see consent.objection
     block: Block | None
     frozen: Frozen | None  # the latest frozen request, if any attempt has begun
+    purpose: str = "service"
 
 
 class Start(NamedTuple):
@@ -450,7 +452,7 @@ class Doubtful(NamedTuple):
     closed: bool
     restored: bool  # an attempt that nobody remembers may have been made
     alarmed: bool
-    refused: str | None  # why admission would refuse it for good: reminder cancelled, contact suppressed
+    refused: str | None  # why admission would refuse it for good: cancelled, or an objection
     frozen: Frozen | None  # the latest bytes, if they are still kept
     reason: str = ""  # why it is where it is
 

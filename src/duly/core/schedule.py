@@ -53,6 +53,8 @@ def _delivery(row: Due, channel: Channel, now: datetime, namespace: str, provide
 
 
 def _judge(row: Due, now: datetime, address: str | None, provider: str | None) -> tuple[State, str | None]:
+    if row.refused is not None:
+        return State.SKIPPED, row.refused
     if now >= row.deadline_at:
         return State.EXPIRED, "deadline_passed_before_tick"
     if address is None:

@@ -28,10 +28,13 @@ _LANES = {str(lane): lane for lane in Lane}
 
 def due(row: tuple[Any, ...]) -> Due:
     """A row of the statement `due`."""
-    identity, number, account, key, recipient, revision, due_at, deadline_at, channels, addresses, inline, lane = row
+    (
+        identity, number, account, key, recipient, revision, due_at, deadline_at, channels, addresses, inline, lane,
+        refused,
+    ) = row  # fmt: skip
     return Due(
         identity, number, account, key, recipient, revision, due_at, deadline_at,
-        tuple(_CHANNELS[channel] for channel in channels), addresses, inline, _LANES[lane],
+        tuple(_CHANNELS[channel] for channel in channels), addresses, inline, _LANES[lane], refused,
     )  # fmt: skip
 
 
@@ -42,7 +45,7 @@ def claimed(row: tuple[Any, ...], lane: str, lease_until: datetime, now: datetim
         reminder, key, status, occurrence, own_lane, due_at, deadline_at, endpoint, channel, address,
         ref, name, zone, locale, template, data, *revisions, paused, suppressed,
         blocked_until, block_reason, circuit, number, destination, body, frozen_template, template_version,
-        reminder_revision, recipient_revision, contact_revision, _, _,
+        reminder_revision, recipient_revision, contact_revision, purpose, _, _,
     ) = row  # fmt: skip
     return Claimed(
         identity, account_id, account, fence, attempts, spared, doubt, closed, granted, first_unknown_at,
@@ -54,6 +57,7 @@ def claimed(row: tuple[Any, ...], lane: str, lease_until: datetime, now: datetim
             destination, body, frozen_template, template_version, number,
             reminder_revision, recipient_revision, contact_revision, payload_hash(body),
         ),
+        purpose,
     )  # fmt: skip
 
 

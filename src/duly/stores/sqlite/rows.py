@@ -77,9 +77,10 @@ def json_text(value: Any) -> str:
 
 def due(row: tuple[Any, ...]) -> Due:
     """A row of `due`."""
-    reminder, account_id, account, key, recipient, revision, due_at, deadline_at, channels, addresses, inline, lane = (
-        row
-    )
+    (
+        reminder, account_id, account, key, recipient, revision, due_at, deadline_at, channels, addresses, inline, lane,
+        refused,
+    ) = row  # fmt: skip
     return Due(
         reminder=reminder,
         account_id=account_id,
@@ -93,6 +94,7 @@ def due(row: tuple[Any, ...]) -> Due:
         addresses=orjson.loads(addresses),
         inline=bool(inline),
         lane=LANES[lane],
+        refused=refused,
     )
 
 
@@ -103,7 +105,7 @@ def claimed(row: Sequence[Any], attempts: int, lease_until: datetime, bytes_befo
         reminder, reminder_key, reminder_status, occurrence, lane, due_at, deadline_at,
         endpoint, channel, address, ref, name, zone, locale, template, data,
         account_revision, reminder_revision, recipient_revision, contact_revision,
-        paused, suppressed, blocked_until, block_reason, circuit,
+        paused, suppressed, blocked_until, block_reason, circuit, purpose,
     ) = row  # fmt: skip
     return Claimed(  # by place, in the order of the fields: half the time of 32 keywords
         delivery,
@@ -138,6 +140,7 @@ def claimed(row: Sequence[Any], attempts: int, lease_until: datetime, bytes_befo
         suppressed,
         _block(blocked_until, block_reason, circuit, now),
         bytes_before,
+        purpose,
     )
 
 
