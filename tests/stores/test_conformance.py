@@ -14,6 +14,7 @@ from tests.stores.conformance import (
     beginning,
     cancelling,
     claiming,
+    consenting,
     deciding,
     doubling,
     forgetting,
@@ -56,6 +57,7 @@ MODULES: Final = (
     transitions,
     guarding,
     suppressing,
+    consenting,
     rescheduling,
     requeueing,
 )

@@ -7,8 +7,8 @@ by a seeded scheduler. Two rules hold for every port:
   not have happened;
 - a call that writes is either repeatable (said in its docstring) or fenced.
 
-Rooms: `around` (time, chance, policies), `entries`, `ledger` and `views` (the store), `sending` (requests,
-transports, providers).
+Rooms: `around` (time, chance, policies), `consent` (addresses and recipients), `entries`, `ledger` and `views`
+(the store), `sending` (requests, transports, providers).
 """
 
 from __future__ import annotations
@@ -17,6 +17,12 @@ from duly.ports.around import (
     Clock,
     Dice,
     Policies,
+)
+from duly.ports.consent import (
+    NewConsent,
+    RecipientChange,
+    Upsert,
+    Upserted,
 )
 from duly.ports.entries import (
     Batch,
@@ -66,8 +72,10 @@ __all__ = [
     "HttpRequest",
     "Mail",
     "Materialised",
+    "NewConsent",
     "Policies",
     "Provider",
+    "RecipientChange",
     "Request",
     "Sent",
     "Settled",
@@ -76,5 +84,7 @@ __all__ = [
     "TakenBack",
     "Templates",
     "Transport",
+    "Upsert",
+    "Upserted",
     "Views",
 ]
