@@ -21,6 +21,7 @@ from tests.stores.conformance import (
     guarding,
     holding,
     looking,
+    peopling,
     renewing,
     requeueing,
     rescheduling,
@@ -58,6 +59,7 @@ MODULES: Final = (
     guarding,
     suppressing,
     consenting,
+    peopling,
     rescheduling,
     requeueing,
 )
