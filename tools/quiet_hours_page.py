@@ -33,8 +33,8 @@ Quiet hours defer a reminder and never drop it. If its deadline comes first, it 
 
 `21:00-08:00` is every night, `mon-fri 21:00-08:00` the nights that begin on these days, `sat,sun 20:00-10:00` those of
 the weekend. A window belongs to the day on which it starts, and one whose end comes before its start ends on the next
-day. Times are `HH:MM`; `24:00` may be an end, so `sun 00:00-24:00` is a whole Sunday. There may be {WINDOWS_MAX} windows.
-They may overlap, and must leave some time of the week.
+day. Times are `HH:MM`; `24:00` may be an end, so `sun 00:00-24:00` is a whole Sunday. There may be {WINDOWS_MAX}
+windows. They may overlap, and must leave some time of the week.
 
 Hours are those of the recipient's clock, also on days when it changes. A time that the clocks skip is read with the
 offset before the gap: with `02:30-04:30`, quiet begins at 03:30 on the day in spring that has no 02:30. A time that

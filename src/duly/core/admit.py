@@ -76,6 +76,8 @@ def _end(row: Claimed, state: State, reason: str) -> Stop:
 def _put_off(row: Claimed, now: datetime, limits: Limits) -> Stop | None:
     if row.account_paused:
         return Stop(State.WAITING, "account_paused", now + timedelta(seconds=limits.pause_look_seconds))
+    if row.reminder_status == "template_paused":
+        return Stop(State.WAITING, "template_paused", now + timedelta(seconds=limits.pause_look_seconds))
     if row.reminder_status == "paused":
         return Stop(State.WAITING, "reminder_paused", now + timedelta(seconds=limits.pause_look_seconds))
     if row.block is not None and row.block.until > now:

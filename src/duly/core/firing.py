@@ -117,7 +117,7 @@ def _delivery(
     row: Due, occurrence: Occurrence, channel: Channel, now: datetime, namespace: str, providers: Mapping[str, str]
 ) -> NewDelivery:
     address, provider = row.addresses.get(channel), providers.get(channel)
-    state, reason = _judge(occurrence, now, address, provider)
+    state, reason = _judge(row.refused, occurrence, now, address, provider)
     label, endpoint = named(occurrence.label, row.generation), keys.NO_ENDPOINT
     if channel is Channel.WEBHOOK and address:
         endpoint = keys.endpoint_id(namespace, address)
@@ -141,8 +141,10 @@ def _delivery(
 
 
 def _judge(
-    occurrence: Occurrence, now: datetime, address: str | None, provider: str | None
+    refused: str | None, occurrence: Occurrence, now: datetime, address: str | None, provider: str | None
 ) -> tuple[State, str | None]:
+    if refused is not None:
+        return State.SKIPPED, refused
     if now >= occurrence.deadline_at:
         return State.EXPIRED, "deadline_passed_before_tick"
     if address is None:

@@ -213,6 +213,7 @@ class Due(NamedTuple):
     missed: str | None = None
     grace: str | None = None
     generation: int = 1  # of its occurrences
+    refused: str | None = None  # why nothing may come of it any more: recipient_deleted
 
 
 class NewDelivery(NamedTuple):
@@ -347,7 +348,7 @@ class Claimed(NamedTuple):
     data: dict[str, Any]
     revisions: Revisions
     account_paused: bool
-    suppressed: str | None  # why the contact is suppressed
+    suppressed: str | None  # why nothing of its purpose may go there: see consent.objection
     block: Block | None
     frozen: Frozen | None  # the latest frozen request, if any attempt has begun
     purpose: str = "service"
@@ -483,7 +484,7 @@ class Doubtful(NamedTuple):
     closed: bool
     restored: bool  # an attempt that nobody remembers may have been made
     alarmed: bool
-    refused: str | None  # why admission would refuse it for good: reminder cancelled, contact suppressed
+    refused: str | None  # why admission would refuse it for good: cancelled, or an objection
     frozen: Frozen | None  # the latest bytes, if they are still kept
     reason: str = ""  # why it is where it is
 

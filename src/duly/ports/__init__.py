@@ -7,8 +7,8 @@ by a seeded scheduler. Two rules hold for every port:
   not have happened;
 - a call that writes is either repeatable (said in its docstring) or fenced.
 
-Rooms: `around` (time, chance, zones, policies), `entries`, `ledger` and `views` (the store), `sending` (requests,
-transports, providers).
+Rooms: `around` (time, chance, zones, policies), `consent` (addresses and recipients), `entries`, `ledger` and
+`views` (the store), `sending` (requests, transports, providers).
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ from duly.ports.around import (
     Dice,
     Policies,
     Zones,
+)
+from duly.ports.consent import (
+    NewConsent,
+    RecipientChange,
+    Upsert,
+    Upserted,
 )
 from duly.ports.entries import (
     Batch,
@@ -68,8 +74,10 @@ __all__ = [
     "HttpRequest",
     "Mail",
     "Materialised",
+    "NewConsent",
     "Policies",
     "Provider",
+    "RecipientChange",
     "Request",
     "Revision",
     "Sent",
@@ -79,6 +87,8 @@ __all__ = [
     "TakenBack",
     "Templates",
     "Transport",
+    "Upsert",
+    "Upserted",
     "Views",
     "Zones",
 ]

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from duly.core.consent import Verdict
 from duly.core.limits import DEATHS_MAX
 from duly.core.model import (
     Begun,
+    Channel,
     Decision,
     Doubtful,
     Fired,
@@ -21,6 +23,7 @@ from duly.core.model import (
     Start,
 )
 from duly.core.revising import Standing
+from duly.ports.consent import NewConsent, RecipientChange, Upserted
 from duly.ports.entries import (
     Cancelled,
     Claim,
@@ -176,9 +179,10 @@ class Store(Protocol):
         ...
 
     async def suppress(self, actor: str, reason: str, contact: bytes) -> bool:
-        """Suppress a contact: its revision rises, so that no admission of before can begin. False: it was already.
+        """Suppress a contact for all purposes: its revision rises, so that no admission of before can begin.
 
-        Raises NotFound. Leaves an event at every open delivery of that contact.
+        `reason` is the code that admission gives from now on. False: it was already. Raises NotFound. Leaves an
+        event at every open delivery of that contact.
         """
         ...
 
@@ -211,6 +215,49 @@ class Store(Protocol):
         Returns those that were. One that falls under a restore guard (due before its closing) becomes uncertain
         instead. Leaves an event `redriven` at each.
         """
+        ...
+
+    # --- people ----------------------------------------------------------------------------------
+
+    async def record_consent(self, actor: str, account: str, rows: Sequence[NewConsent]) -> list[Verdict]:
+        """Hear statements about addresses of one account, in their order; one verdict per row. Repeatable.
+
+        Account and contacts are made where they are not there. What is recorded raises the contact's revision, so
+        that no admission of before can begin, and leaves an event (`suppressed`, `allowed`) at every open delivery
+        whose answer may have changed. Up to 1,000 rows.
+        """
+        ...
+
+    async def upsert_recipients(self, actor: str, account: str, rows: Sequence[RecipientChange]) -> list[Upserted]:
+        """Write recipients of one account, or change what is said of them; one answer per row, in order. Repeatable.
+
+        A revision rises only where something changed. Contacts of new addresses are made; open deliveries keep the
+        contact that they have. Account is made where it is not there. Up to 1,000 rows.
+        """
+        ...
+
+    async def delete_recipient(self, actor: str, reason: str, recipient: bytes) -> bool:
+        """Mark a recipient deleted: nothing is sent to him any more, and his reminders produce nothing.
+
+        His revision rises. Leaves an event at every open delivery. False: he was deleted before. Raises NotFound.
+        """
+        ...
+
+    async def disable_channel(
+        self, actor: str, reason: str, recipient: bytes, channel: Channel, *, disabled: bool = True
+    ) -> bool:
+        """Let nothing go to a recipient by that channel, or let it again. As `delete_recipient` otherwise."""
+        ...
+
+    async def pause_account(self, actor: str, reason: str, account: str, *, paused: bool = True) -> bool:
+        """Pause an account, or resume it: what waits for that is looked at again at once.
+
+        Its revision rises, so that no admission of before can begin. False: it was so before. Raises NotFound.
+        """
+        ...
+
+    async def pause_template(self, actor: str, reason: str, template: str, *, paused: bool = True) -> bool:
+        """Pause a template, or resume it. It binds the next admission. False: it was so before."""
         ...
 
     # --- restore ---------------------------------------------------------------------------------

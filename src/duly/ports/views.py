@@ -67,6 +67,32 @@ class Views(Protocol):
         """
         ...
 
+    async def consent(self, contact: bytes) -> dict[str, Any]:
+        """What stands about an address, and what was said: `standing` (each `kind, purpose, code, at, source, reason,
+        actor, recorded_at`) and `history`, newest first, at most 1,000. Both are empty for one that nobody knows.
+        """
+        ...
+
+    async def consents(self, account: str, after: dict[str, Any] | None, limit: int) -> list[dict[str, Any]]:
+        """What stands in an account, page by page in the order of the contacts' ids: `contact, kind, purpose, channel,
+        address, at, source, reason`. `after`: the last row of the page before.
+        """
+        ...
+
+    async def recipients(self, account: str, after: str | None, limit: int) -> list[dict[str, Any]]:
+        """The recipients of an account that are not deleted, page by page in the order of their ids: `id, name, email,
+        phone, webhook, zone, locale`. `after`: the last id of the page before.
+        """
+        ...
+
+    async def accounts(self, limit: int) -> list[dict[str, Any]]:
+        """The accounts by name: `account, paused, created_at`."""
+        ...
+
+    async def paused_templates(self, limit: int) -> list[dict[str, Any]]:
+        """The templates that are paused: `template, since, actor, reason`."""
+        ...
+
     async def invariants(self) -> list[tuple[str, int]]:
         """Each invariant that SQL can check, and how many rows break it."""
         ...

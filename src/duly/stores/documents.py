@@ -14,16 +14,23 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from duly.core.explain import next_action
 
 __all__ = [
+    "ACCOUNT",
     "ATTEMPT",
     "BUDGET",
+    "CONSENT",
+    "CONSENTS",
+    "CONSENT_EVENT",
     "COVERED",
     "DELIVERY",
     "EVENT",
     "FLAGS",
     "FORGOTTEN",
     "GUARD",
+    "HISTORY_ROWS_MAX",
     "HOLD",
     "LINE",
+    "PAUSED_TEMPLATE",
+    "RECIPIENT",
     "REMINDER",
     "WAITING",
     "delivery",
@@ -57,8 +64,20 @@ WAITING: Final = ("count", "next_due_at")
 REMINDER: Final = ("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at")
 BUDGET: Final = ("provider", "endpoint", "tokens", "rate_per_second", "blocked_until", "reason", "circuit", "failures")
 
+CONSENT: Final = ("kind", "purpose", "code", "at", "source", "reason", "actor", "recorded_at")
+CONSENT_EVENT: Final = ("kind", "purpose", "at", "source", "reason", "actor", "recorded_at")
+CONSENTS: Final = ("contact", "kind", "purpose", "channel", "address", "at", "source", "reason")
+RECIPIENT: Final = ("id", "name", "email", "phone", "webhook", "zone", "locale")
+ACCOUNT: Final = ("account", "paused", "created_at")
+PAUSED_TEMPLATE: Final = ("template", "since", "actor", "reason")
+
+#: How much of what was said about an address is shown.
+HISTORY_ROWS_MAX: Final = 1_000
+
 #: Words for yes or no.
-FLAGS: Final = frozenset({"alarmed", "circuit", "closed", "covered", "deadline_passed", "granted", "restored"})
+FLAGS: Final = frozenset(
+    {"alarmed", "circuit", "closed", "covered", "deadline_passed", "granted", "paused", "restored"}
+)
 
 #: Only these wait for a moment: a ready row is claimed at once, a held one waits for a person, and a lease's end has
 #: its own word.

@@ -1,4 +1,4 @@
-"""Changes that come from outside: suppress a contact, move an occurrence, return dead letters to work.
+"""Changes that come from outside: move an occurrence, return dead letters to work.
 
 Each locks first what a begin, a tick or an outcome that comes at the same moment locks too, so that one waits
 for the other. Whoever commits first wins.
@@ -14,19 +14,7 @@ from duly.errors import NotFound
 from duly.stores.postgres.arrays import uuids
 from duly.stores.postgres.connect import Connections
 
-__all__ = ["requeue", "reschedule", "suppress"]
-
-
-async def suppress(connections: Connections, actor: str, reason: str, contact: bytes) -> bool:
-    """See Store.suppress. Raises NotFound."""
-    async with connections.transaction() as tx:
-        found = await tx.rows("lock_contact", contact.hex())
-        new = found == [(None,)]
-        if new:
-            await tx.send("suppress", contact.hex(), actor, reason)
-    if not found:
-        raise NotFound(f"no contact has the id {show(contact)}")
-    return new
+__all__ = ["requeue", "reschedule"]
 
 
 async def reschedule(

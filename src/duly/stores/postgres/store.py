@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from duly.core.consent import Verdict
 from duly.core.limits import DEATHS_MAX
 from duly.core.model import (
     Begun,
+    Channel,
     Decision,
     Doubtful,
     Fired,
@@ -33,13 +35,28 @@ from duly.ports import (
     DueBatch,
     Heartbeat,
     Materialised,
+    NewConsent,
+    RecipientChange,
     Revision,
     Settled,
     Swept,
     TakenBack,
+    Upserted,
 )
 from duly.stores.loader import load
-from duly.stores.postgres import changing, claims, guarding, intake, reconciling, revising, settling, ticks, upkeep
+from duly.stores.postgres import (
+    changing,
+    claims,
+    consent,
+    guarding,
+    intake,
+    recipients,
+    reconciling,
+    revising,
+    settling,
+    ticks,
+    upkeep,
+)
 from duly.stores.postgres.connect import Connections, Losses, Target
 from duly.stores.postgres.schema import PostgresSchema
 from duly.stores.postgres.views import PostgresViews
@@ -167,7 +184,7 @@ class PostgresStore:
 
     async def suppress(self, actor: str, reason: str, contact: bytes) -> bool:
         """See Store. Raises NotFound."""
-        return await changing.suppress(self._shared, actor, reason, contact)
+        return await consent.suppress(self._shared, actor, reason, contact)
 
     async def reschedule(
         self, actor: str, reason: str, reminder: bytes, next_due_at: datetime, deadline_at: datetime
@@ -186,6 +203,32 @@ class PostgresStore:
     async def requeue(self, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
         """See Store."""
         return await changing.requeue(self._shared, actor, reason, deliveries)
+
+    async def record_consent(self, actor: str, account: str, rows: Sequence[NewConsent]) -> list[Verdict]:
+        """See Store."""
+        return await consent.record(self._shared, actor, account, rows)
+
+    async def upsert_recipients(self, actor: str, account: str, rows: Sequence[RecipientChange]) -> list[Upserted]:
+        """See Store."""
+        return await recipients.upsert(self._shared, actor, account, rows)
+
+    async def delete_recipient(self, actor: str, reason: str, recipient: bytes) -> bool:
+        """See Store. Raises NotFound."""
+        return await recipients.delete(self._shared, actor, reason, recipient)
+
+    async def disable_channel(
+        self, actor: str, reason: str, recipient: bytes, channel: Channel, *, disabled: bool = True
+    ) -> bool:
+        """See Store. Raises NotFound."""
+        return await recipients.disable(self._shared, actor, reason, recipient, channel, disabled=disabled)
+
+    async def pause_account(self, actor: str, reason: str, account: str, *, paused: bool = True) -> bool:
+        """See Store. Raises NotFound."""
+        return await recipients.pause_account(self._shared, actor, reason, account, paused=paused)
+
+    async def pause_template(self, actor: str, reason: str, template: str, *, paused: bool = True) -> bool:
+        """See Store."""
+        return await recipients.pause_template(self._shared, actor, reason, template, paused=paused)
 
     async def heartbeat(self, actor: str, after: datetime | None = None) -> Heartbeat:
         """See Store."""

@@ -17,6 +17,7 @@ from duly.ports import Filters
 from duly.stores import documents
 from duly.stores.loader import load
 from duly.stores.postgres.connect import Connections, Row, Transaction
+from duly.stores.postgres.consent import page_start
 
 __all__ = ["PostgresViews"]
 
@@ -116,6 +117,32 @@ class PostgresViews:
             cursor = await tx.send("guard_forgotten", [endpoint.hex() for endpoint in endpoints])
         return [_document(documents.FORGOTTEN, row) for row in await cursor.fetchall()]
 
+    async def consent(self, contact: bytes) -> dict[str, Any]:
+        """See Views.consent."""
+        async with self._connections.transaction() as tx:
+            standing = await tx.rows("show_consent", contact.hex())
+            history = await tx.rows("show_consent_history", contact.hex(), documents.HISTORY_ROWS_MAX)
+        return {
+            "standing": [_document(documents.CONSENT, row) for row in standing],
+            "history": [_document(documents.CONSENT_EVENT, row) for row in history],
+        }
+
+    async def consents(self, account: str, after: dict[str, Any] | None, limit: int) -> list[dict[str, Any]]:
+        """See Views.consents."""
+        return await self._listed("consents", documents.CONSENTS, account, *page_start(after), limit)
+
+    async def recipients(self, account: str, after: str | None, limit: int) -> list[dict[str, Any]]:
+        """See Views.recipients."""
+        return await self._listed("recipients", documents.RECIPIENT, account, after or "", limit)
+
+    async def accounts(self, limit: int) -> list[dict[str, Any]]:
+        """See Views.accounts."""
+        return await self._listed("accounts", documents.ACCOUNT, limit)
+
+    async def paused_templates(self, limit: int) -> list[dict[str, Any]]:
+        """See Views.paused_templates."""
+        return await self._listed("paused_templates", documents.PAUSED_TEMPLATE, limit)
+
     async def invariants(self) -> list[tuple[str, int]]:
         """See Views.invariants."""
         return [(name, await self._count(INVARIANT + name)) for name in _named(INVARIANT)]
@@ -124,6 +151,11 @@ class PostgresViews:
         """See Views.findings."""
         values = {"provider_not_configured": [list(providers)]}
         return [(name, await self._count(FINDING + name, *values.get(name, []))) for name in _named(FINDING)]
+
+    async def _listed(self, statement: str, words: Sequence[str], *values: Any) -> list[dict[str, Any]]:
+        async with self._connections.transaction() as tx:
+            cursor = await tx.send(statement, *values)
+        return [_document(words, row) for row in await cursor.fetchall()]
 
     async def _count(self, statement: str, *values: Any) -> int:
         """A transaction of its own: each has the whole of the server's time limit."""

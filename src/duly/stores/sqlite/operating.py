@@ -1,7 +1,7 @@
-"""What an operator changes besides a cancel: a contact's consent, a reminder's moment, a dead letter's end.
+"""What an operator changes besides a cancel: a reminder's moment, a dead letter's end.
 
-Each change is looked at under the writer's turn and leaves an event with who did it and why. A contact's
-or reminder's revision rises with the change, so that no admission of before can begin.
+Each change is looked at under the writer's turn and leaves an event with who did it and why. A reminder's
+revision rises with the change, so that no admission of before can begin.
 """
 
 from __future__ import annotations
@@ -18,20 +18,9 @@ from duly.stores.sqlite.connect import Database
 from duly.stores.sqlite.guarding import closings
 from duly.stores.sqlite.moves import Entries, endings
 
-__all__ = ["requeue", "reschedule", "suppress"]
+__all__ = ["requeue", "reschedule"]
 
 DEAD_LETTERS: Final = frozenset({State.DEAD, State.REJECTED})
-
-
-def suppress(db: Database, actor: str, reason: str, contact: bytes) -> bool:
-    """See Store.suppress."""
-    with db.writing():
-        changed = db.change("contact_suppress", id=contact, reason=reason)
-        if changed:
-            db.change("suppress_events", id=contact, actor=actor, reason=reason)
-        elif not db.value("contact_there", id=contact):
-            raise NotFound(f"no contact has the id {keys.show(contact)}: nothing was suppressed")
-    return bool(changed)
 
 
 def reschedule(

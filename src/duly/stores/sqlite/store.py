@@ -15,9 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from duly.core.consent import Verdict
 from duly.core.limits import DEATHS_MAX
 from duly.core.model import (
     Begun,
+    Channel,
     Decision,
     Doubtful,
     Fired,
@@ -38,21 +40,26 @@ from duly.ports import (
     DueBatch,
     Heartbeat,
     Materialised,
+    NewConsent,
+    RecipientChange,
     Revision,
     Settled,
     Swept,
     TakenBack,
+    Upserted,
 )
 from duly.stores.bisect import write_all
 from duly.stores.loader import load
 from duly.stores.sqlite import (
     cancelling,
     circuits,
+    consent,
     deciding,
     guarding,
     intake,
     looking,
     operating,
+    recipients,
     revising,
     sending,
     settling,
@@ -196,7 +203,7 @@ class SqliteStore:
 
     async def suppress(self, actor: str, reason: str, contact: bytes) -> bool:
         """See Store.suppress."""
-        return await self._write(partial(operating.suppress, self._writer, actor, reason, contact))
+        return await self._write(partial(consent.suppress, self._writer, actor, reason, contact))
 
     async def reschedule(
         self, actor: str, reason: str, reminder: bytes, next_due_at: datetime, deadline_at: datetime
@@ -232,6 +239,36 @@ class SqliteStore:
     async def held(self, delivery: bytes) -> tuple[datetime, Doubtful]:
         """See Store.held."""
         return await self._read(partial(looking.held, self._reader, delivery))
+
+    # --- people ----------------------------------------------------------------------------------
+
+    async def record_consent(self, actor: str, account: str, rows: Sequence[NewConsent]) -> list[Verdict]:
+        """See Store.record_consent."""
+        return await self._write(partial(consent.record, self._writer, actor, account, rows))
+
+    async def upsert_recipients(self, actor: str, account: str, rows: Sequence[RecipientChange]) -> list[Upserted]:
+        """See Store.upsert_recipients."""
+        return await self._write(partial(recipients.upsert, self._writer, actor, account, rows))
+
+    async def delete_recipient(self, actor: str, reason: str, recipient: bytes) -> bool:
+        """See Store.delete_recipient. Raises NotFound."""
+        return await self._write(partial(recipients.delete, self._writer, actor, reason, recipient))
+
+    async def disable_channel(
+        self, actor: str, reason: str, recipient: bytes, channel: Channel, *, disabled: bool = True
+    ) -> bool:
+        """See Store.disable_channel. Raises NotFound."""
+        call = partial(recipients.disable, self._writer, actor, reason, recipient, channel, disabled=disabled)
+        return await self._write(call)
+
+    async def pause_account(self, actor: str, reason: str, account: str, *, paused: bool = True) -> bool:
+        """See Store.pause_account. Raises NotFound."""
+        return await self._write(partial(recipients.pause_account, self._writer, actor, reason, account, paused=paused))
+
+    async def pause_template(self, actor: str, reason: str, template: str, *, paused: bool = True) -> bool:
+        """See Store.pause_template."""
+        call = partial(recipients.pause_template, self._writer, actor, reason, template, paused=paused)
+        return await self._write(call)
 
     # --- restore ---------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from duly.errors import NotFound
 from duly.ports import Filters
 from duly.stores import documents
 from duly.stores.loader import load
+from duly.stores.sqlite import consent
 from duly.stores.sqlite.connect import Database
 from duly.stores.sqlite.rows import SECOND_US, json_text, maybe_moment, moment
 
@@ -73,6 +74,27 @@ class SqliteViews:
     async def forgotten(self, endpoints: Sequence[bytes]) -> list[dict[str, Any]]:
         """See Views.forgotten."""
         return await self._read(_forgotten, endpoints)
+
+    async def consent(self, contact: bytes) -> dict[str, Any]:
+        """See Views.consent."""
+        return await self._read(_consent, contact)
+
+    async def consents(self, account: str, after: dict[str, Any] | None, limit: int) -> list[dict[str, Any]]:
+        """See Views.consents."""
+        return await self._read(_consents, account, after, limit)
+
+    async def recipients(self, account: str, after: str | None, limit: int) -> list[dict[str, Any]]:
+        """See Views.recipients."""
+        values = {"account": account, "after": after or "", "limit": limit}
+        return await self._read(_listed, "recipients", documents.RECIPIENT, values)
+
+    async def accounts(self, limit: int) -> list[dict[str, Any]]:
+        """See Views.accounts."""
+        return await self._read(_listed, "accounts", documents.ACCOUNT, {"limit": limit})
+
+    async def paused_templates(self, limit: int) -> list[dict[str, Any]]:
+        """See Views.paused_templates."""
+        return await self._read(_listed, "paused_templates", documents.PAUSED_TEMPLATE, {"limit": limit})
 
     async def invariants(self) -> list[tuple[str, int]]:
         """See Views.invariants."""
@@ -178,6 +200,21 @@ def _show_reminder(db: Database, identity: bytes) -> dict[str, Any]:
 
 def _holds(db: Database, account: str | None, limit: int) -> list[dict[str, Any]]:
     return [_document(documents.HOLD, row) for row in db.rows("holds", account=account, limit=limit)]
+
+
+def _consent(db: Database, contact: bytes) -> dict[str, Any]:
+    return {
+        "standing": [_document(documents.CONSENT, row) for row in consent.standing(db, contact)],
+        "history": [_document(documents.CONSENT_EVENT, row) for row in consent.history(db, contact)],
+    }
+
+
+def _consents(db: Database, account: str, after: dict[str, Any] | None, limit: int) -> list[dict[str, Any]]:
+    return [_document(documents.CONSENTS, row) for row in consent.consents(db, account, after, limit)]
+
+
+def _listed(db: Database, statement: str, words: Sequence[str], values: dict[str, Any]) -> list[dict[str, Any]]:
+    return [_document(words, row) for row in db.rows(statement, **values)]
 
 
 def _guard(db: Database) -> dict[str, Any]:

@@ -23,12 +23,14 @@ select clock_timestamp();
 
 -- name: lock_revisions
 -- $1 delivery ids. FOR SHARE, not FOR KEY SHARE (a cancel changes no key column), and not a plain read (a cancel could
--- commit between the snapshot and our commit). Reminders, recipients, contacts, each in key order: the subqueries run
--- from left to right, so that a begin and a cancel cannot deadlock.
+-- commit between the snapshot and our commit). Accounts, reminders, recipients, contacts, each in key order: the
+-- subqueries run from left to right, so that a begin and a cancel cannot deadlock.
 with w as materialized (
-  select reminder_id, recipient_id, contact_id from work
+  select account_id, reminder_id, recipient_id, contact_id from work
   where delivery_id = any (array(select unnest($1::uuid[]))))
-select (select count(*) from (select from reminder where id = any (array(select reminder_id from w))
+select (select count(*) from (select from account where id = any (array(select account_id from w))
+                              order by id for share) a)
+     + (select count(*) from (select from reminder where id = any (array(select reminder_id from w))
                               order by id for share) r)
      + (select count(*) from (select from recipient where id = any (array(select recipient_id from w))
                               order by id for share) p)

@@ -56,9 +56,9 @@ leased as (
             case when $8 > 0 then w.lane end as lane, w.reminder_id, w.recipient_id, w.contact_id)
 select w.delivery_id, w.account_id, a.name, w.fence, w.attempts, w.spared, w.doubt, w.closed, w.granted,
        w.first_unknown_at, w.reminder_id, r.caller_key,
-       case when w.called_off and r.status <> 'cancelled' then 'called_off' else r.status end, w.occurrence, w.lane,
+       {part_standing_of_reminder}, w.occurrence, w.lane,
        w.due_at, w.deadline_at, w.endpoint, w.channel, k.address, p.ref, p.name, p.zone, p.locale, r.template, r.data,
-       a.revision, r.revision, p.revision, k.revision, a.paused, k.suppressed,
+       a.revision, r.revision, p.revision, k.revision, a.paused, {part_objection},
        b.blocked_until, b.block_reason, b.circuit,
        f.number, f.destination, f.body, f.template, f.template_version,
        f.reminder_revision, f.recipient_revision, f.contact_revision,

@@ -36,8 +36,8 @@ returning id;
 select id, body_hash, event_version from reminder where id = any (array(select unnest($1::uuid[])));
 
 -- name: recipient_addresses
--- $1 ids.
-select id, addresses from recipient where id = any (array(select unnest($1::uuid[])));
+-- $1 ids. Of those that may be sent to.
+select id, addresses from recipient where id = any (array(select unnest($1::uuid[]))) and deleted_at is null;
 
 -- name: add_recipients
 -- $1 ids in key order, $2 accounts, $3 the caller's names for them, $4 names, $5 zones, $6 locales, $7 addresses.

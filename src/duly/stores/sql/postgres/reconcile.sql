@@ -33,12 +33,13 @@ select w.delivery_id, w.fence, w.state, w.since, c.name, w.provider, k.address, 
         order by x.number desc limit 1),
        l.outcome, l.class, w.first_unknown_at, w.misses, w.missed_at, w.due_at, w.deadline_at, w.closed, w.restored,
        w.alarmed, case when r.status = 'cancelled' then 'reminder_cancelled' when w.called_off then 'called_off'
-                       else k.suppressed end, w.reason,
+                       else {part_objection} end, w.reason,
        f.number, f.destination, f.body, f.template, f.template_version,
        f.reminder_revision, f.recipient_revision, f.contact_revision
 from work w
 join account c on c.id = w.account_id
 join reminder r on r.id = w.reminder_id
+join recipient p on p.id = w.recipient_id
 join contact k on k.id = w.contact_id
 left join attempt_result l on l.delivery_id = w.delivery_id and l.number = w.attempts
 left join lateral (

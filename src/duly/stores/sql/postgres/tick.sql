@@ -5,9 +5,8 @@
 -- $1 rows at most. `statement_timestamp()` and not `clock_timestamp()`, which an index cannot be asked about.
 select r.id, r.account_id, a.name, r.caller_key, r.recipient_id, r.revision, r.next_due_at, r.deadline_at, r.channels,
        case when r.inline then r.addresses else coalesce(p.addresses, '{}') end, r.inline, r.lane, r.schedule, r.next_label,
-       case when r.follows_recipient then coalesce(p.zone, r.zone) else r.zone end, coalesce(r.late_until, r.deadline), r.missed,
-       r.grace,
-       r.generation
+       case when r.follows_recipient then coalesce(p.zone, r.zone) else r.zone end, coalesce(r.late_until, r.deadline),
+       r.missed, r.grace, r.generation, case when p.deleted_at is not null then 'recipient_deleted' end
 from reminder r
 join account a on a.id = r.account_id
 left join recipient p on p.id = r.recipient_id

@@ -14,7 +14,8 @@ insert into account (name, created_at) values (:name, db_now()) returning id;
 select body_hash, event_version from reminder where account_id = :account and caller_key = :key;
 
 -- name: recipient_addresses
-select addresses from recipient where account_id = :account and ref = :ref;
+-- Of one that may be sent to.
+select addresses from recipient where account_id = :account and ref = :ref and deleted_at is null;
 
 -- name: recipient_add
 -- Written by the first reminder that names it, never changed by a later one.
@@ -37,9 +38,8 @@ values (:id, :account, :key, :body_hash, :recipient, :inline, :addresses, :chann
 -- Oldest first, then in order of arrival, which is the index's own order: of a million that are due at nine, none is sorted. Inline addresses, else the recipient's as he is now.
 select r.id, r.account_id, a.name, r.caller_key, r.recipient_id, r.revision, r.next_due_at, r.deadline_at, r.channels,
        case when r.inline then r.addresses else p.addresses end, r.inline, r.lane, r.schedule, r.next_label,
-       case when r.follows_recipient then coalesce(p.zone, r.zone) else r.zone end, coalesce(r.late_until, r.deadline), r.missed,
-       r.grace,
-       r.generation
+       case when r.follows_recipient then coalesce(p.zone, r.zone) else r.zone end, coalesce(r.late_until, r.deadline),
+       r.missed, r.grace, r.generation, case when p.deleted_at is not null then 'recipient_deleted' end
 from reminder r indexed by reminder_due
 cross join account a on a.id = r.account_id
 cross join recipient p on p.id = r.recipient_id

@@ -21,22 +21,24 @@ update work set fence = fence + 1, next_at = ? where delivery_id = ?;
 with recursive place (at) as (select 1 union all select at + 16 from place where at + 16 < length(:ids))
 select w.delivery_id, w.fence, w.state, w.since, a.name, w.provider, k.address, w.attempts, w.spared,
        w.attempts + w.restored - (
-         select count(*) from attempt_result r
-         where r.delivery_id = w.delivery_id and r.number between 1 and w.attempts and (r.outcome <> 'unknown' or r.covered)),
+         select count(*) from attempt_result x
+         where x.delivery_id = w.delivery_id and x.number between 1 and w.attempts and (x.outcome <> 'unknown' or x.covered)),
        t.number, u.finished_at,
-       (select r.request_id from attempt_result r
-        where r.delivery_id = w.delivery_id and r.outcome = 'unknown' and not r.covered and r.request_id is not null
-        order by r.number desc limit 1),
+       (select x.request_id from attempt_result x
+        where x.delivery_id = w.delivery_id and x.outcome = 'unknown' and not x.covered and x.request_id is not null
+        order by x.number desc limit 1),
        l.outcome, l.class, w.first_unknown_at, w.misses, w.missed_at, w.due_at, w.deadline_at, w.closed, w.restored, w.alarmed,
-       case when m.status = 'cancelled' then 'reminder_cancelled' when w.called_off then 'called_off' else k.suppressed end, w.reason
+       case when r.status = 'cancelled' then 'reminder_cancelled' when w.called_off then 'called_off'
+            else {part_objection} end, w.reason
 from place
 cross join work w on w.delivery_id = substr(:ids, place.at, 16)
 cross join account a on a.id = w.account_id
-cross join reminder m on m.id = w.reminder_id
+cross join reminder r on r.id = w.reminder_id
+cross join recipient p on p.id = w.recipient_id
 cross join contact k on k.id = w.contact_id
 left join attempt_result l on l.delivery_id = w.delivery_id and l.number = w.attempts
 left join attempt t on t.delivery_id = w.delivery_id and t.number = (
-  select o.number from attempt o left join attempt_result r on r.delivery_id = o.delivery_id and r.number = o.number
-  where o.delivery_id = w.delivery_id and (r.outcome is null or r.outcome = 'unknown' and not r.covered)
+  select o.number from attempt o left join attempt_result x on x.delivery_id = o.delivery_id and x.number = o.number
+  where o.delivery_id = w.delivery_id and (x.outcome is null or x.outcome = 'unknown' and not x.covered)
   order by o.number desc limit 1)
 left join attempt_result u on u.delivery_id = t.delivery_id and u.number = t.number;

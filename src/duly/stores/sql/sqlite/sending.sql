@@ -22,10 +22,10 @@ order by next_at, rowid limit :limit;
 with recursive place (at) as (select 1 union all select at + 16 from place where at + 16 < length(:ids))
 select w.attempts, w.delivery_id, w.account_id, a.name, w.fence, w.spared, w.doubt, w.closed, w.granted,
        w.first_unknown_at, w.reminder_id, r.caller_key,
-       case when w.called_off and r.status <> 'cancelled' then 'called_off' else r.status end, w.occurrence, w.lane, w.due_at, w.deadline_at,
+       {part_standing_of_reminder}, w.occurrence, w.lane, w.due_at, w.deadline_at,
        w.endpoint, w.channel, k.address, p.ref, p.name, p.zone, p.locale, r.template, r.data,
        a.revision, r.revision, p.revision, k.revision,
-       a.paused, k.suppressed, b.blocked_until, b.block_reason, b.circuit,
+       a.paused, {part_objection}, b.blocked_until, b.block_reason, b.circuit,
        r.purpose, case when r.late = 'send_marked' then r.deadline end
 from place
 cross join work w on w.delivery_id = substr(:ids, place.at, 16)

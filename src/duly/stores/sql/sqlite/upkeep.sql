@@ -48,6 +48,9 @@ select count(*) from delivery where account_id = :account and reminder_id = :rem
 -- name: contact_suppress
 update contact set suppressed = :reason, revision = revision + 1 where id = :id and suppressed is null;
 
+-- name: contact_account
+select account_id from contact where id = :id;
+
 -- name: contact_there
 select exists (select 1 from contact where id = :id);
 

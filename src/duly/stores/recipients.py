@@ -1,0 +1,54 @@
+"""What a row of an import changes of a recipient: fields that it names, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from duly.core.model import NewContact
+from duly.ports import RecipientChange, Upsert, Upserted
+
+__all__ = ["Kept", "changed_fields", "contacts", "merged", "upserted"]
+
+#: The fields that a channel's address stands in.
+_FIELD_OF: Mapping[str, str] = {"email": "email", "sms": "phone", "webhook": "webhook"}
+
+
+class Kept(NamedTuple):
+    """What is kept about a recipient. `addresses` go by channel."""
+
+    name: str | None = None
+    zone: str | None = None
+    locale: str | None = None
+    addresses: Mapping[str, str] = {}
+
+
+def merged(kept: Kept, change: RecipientChange) -> Kept:
+    """What is kept from now on."""
+    addresses = dict(kept.addresses)
+    for channel, contact in change.addresses.items():
+        if contact is None:
+            addresses.pop(channel.value, None)
+        else:
+            addresses[channel.value] = contact.address
+    return kept._replace(**change.fields, addresses=addresses)
+
+
+def changed_fields(before: Kept, after: Kept) -> list[str]:
+    """The names of the fields that differ, in order: never what stands in them."""
+    plain = [name for name in ("name", "zone", "locale") if getattr(before, name) != getattr(after, name)]
+    channels = {**before.addresses, **after.addresses}
+    addresses = [_FIELD_OF[one] for one in channels if before.addresses.get(one) != after.addresses.get(one)]
+    return sorted(plain + addresses)
+
+
+def upserted(identity: bytes, changed: Iterable[str]) -> Upserted:
+    """What became of a recipient who was there."""
+    names = list(changed)
+    return Upserted(identity, Upsert.CHANGED if names else Upsert.SAME, "zone" in names)
+
+
+def contacts(changes: Iterable[RecipientChange]) -> list[NewContact]:
+    """The contacts that the rows name, each once, in key order."""
+    found = {one.id: one for change in changes for one in change.addresses.values() if one is not None}
+    return [found[identity] for identity in sorted(found)]
