@@ -1,12 +1,12 @@
 """Admission: may this delivery be sent now, and until when does that answer hold?
 
 The questions are asked in a fixed order, and the first that objects decides: cancelled, suppressed,
-past its deadline, paused, behind a closed door. Each answer carries the reason code that every view
+past its deadline, paused, behind a closed door, quiet hours. Each answer carries the reason code that every view
 shows. A delivery in doubt is never finished as if it had not been sent: an objection for good closes
 the rungs that send and leaves the rest to the ladder.
 
-`good_until` is the earliest of the deadline, the end of the trusted part of the lease and, in doubt,
-the end of the receiver's promise to drop a repeat. Begin compares it with the database's clock, and
+`good_until` is the earliest of the deadline, the next quiet hour, the end of the trusted part of the lease
+and, in doubt, the end of the receiver's promise to drop a repeat. Begin compares it with the database's clock, and
 the transport asks once more.
 """
 
@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from duly.core.limits import Limits
 from duly.core.model import Capabilities, Claimed
+from duly.core.quiet_hours import ANY_TIME, Look
 from duly.core.states import State
 
 __all__ = ["Go", "Stop", "admit", "key_window_end"]
@@ -37,14 +38,20 @@ class Stop(NamedTuple):
     closed: bool = False
 
 
-def admit(row: Claimed, now: datetime, trust_until: datetime, promise: Capabilities, limits: Limits) -> Go | Stop:
-    """Decide about one claimed row. `now` and `trust_until` are in the database's time."""
+def admit(
+    row: Claimed, now: datetime, trust_until: datetime, promise: Capabilities, limits: Limits, quiet: Look = ANY_TIME
+) -> Go | Stop:
+    """Decide about one claimed row. `now` and `trust_until` are in the database's time, as `quiet` is."""
     return (
         _refused_for_good(row, now)
-        or _put_off(row, now, limits)
+        or _put_off(row, now, limits, quiet)
         or _beyond_asking(row, now, promise, limits)
-        or _good_until(row, now, trust_until, promise, limits)
+        or _good_until(row, now, _until_quiet(trust_until, quiet), promise, limits)
     )
+
+
+def _until_quiet(trust_until: datetime, quiet: Look) -> datetime:
+    return trust_until if quiet.next_start is None else min(trust_until, quiet.next_start)
 
 
 def key_window_end(first_unknown_at: datetime | None, promise: Capabilities, limits: Limits) -> datetime | None:
@@ -73,7 +80,7 @@ def _end(row: Claimed, state: State, reason: str) -> Stop:
     return Stop(state, reason)
 
 
-def _put_off(row: Claimed, now: datetime, limits: Limits) -> Stop | None:
+def _put_off(row: Claimed, now: datetime, limits: Limits, quiet: Look) -> Stop | None:
     if row.account_paused:
         return Stop(State.WAITING, "account_paused", now + timedelta(seconds=limits.pause_look_seconds))
     if row.reminder_status == "template_paused":
@@ -83,6 +90,8 @@ def _put_off(row: Claimed, now: datetime, limits: Limits) -> Stop | None:
     if row.block is not None and row.block.until > now:
         reason = "circuit_open" if row.block.circuit else "retry_after"
         return Stop(State.WAITING, reason, row.block.until)
+    if quiet.until is not None:
+        return Stop(State.WAITING, "quiet_hours", quiet.until)
     return None
 
 

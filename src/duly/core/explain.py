@@ -53,6 +53,7 @@ REASONS: Final[Mapping[str, str]] = {
     "opted_out_of_purpose": "its owner opted out of messages of this purpose",
     "opted_out_of_security": "its owner opted out of security messages",
     "opted_out_of_service": "its owner opted out of service messages",
+    "quiet_hours": "the recipient keeps quiet hours now",
     "rate_limited": "its receiver's allowance is used up for the moment",
     "recipient_deleted": "its recipient was deleted",
     "reminder_cancelled": "the reminder was cancelled",

@@ -184,6 +184,7 @@ class NewReminder:
     zone_data: str | None = None  # version of the zone data by which the due time was told; None: an instant
     missed: str | None = None  # as submitted
     grace: str | None = None  # as submitted
+    recipient_quiet_hours: tuple[str, ...] = ()  # his own, as windows are written
     late_until: str | None = None  # as submitted: how long a late one is still sent, marked as late
     group: str | None = None  # by which it may be cancelled together with others
 
@@ -353,6 +354,7 @@ class Claimed(NamedTuple):
     frozen: Frozen | None  # the latest frozen request, if any attempt has begun
     purpose: str = "service"
     late_after: str | None = None  # the deadline as submitted, where a late one is sent with a mark
+    recipient_quiet_hours: tuple[str, ...] = ()
     late: timedelta | None = None  # how late it is, set when it is rendered as late
 
 

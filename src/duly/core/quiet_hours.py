@@ -29,7 +29,18 @@ from typing import Final, NamedTuple
 
 from duly.core.moments import to_utc
 
-__all__ = ["WEEK", "WINDOWS_MAX", "Look", "Window", "look", "read_window", "read_windows", "written"]
+__all__ = [
+    "ANY_TIME",
+    "LOUD_PURPOSE",
+    "WEEK",
+    "WINDOWS_MAX",
+    "Look",
+    "Window",
+    "look",
+    "read_window",
+    "read_windows",
+    "written",
+]
 
 WINDOWS_MAX: Final = 20
 TEXT_CHARACTERS_MAX: Final = 64
@@ -77,7 +88,10 @@ class Look(NamedTuple):
     next_start: datetime | None
 
 
-_NEVER: Final = Look(None, None)
+#: The purpose that keeps no quiet hours unless it is named: a code for a door is of no use tomorrow.
+LOUD_PURPOSE: Final = "security"
+#: There are no windows.
+ANY_TIME: Final = Look(None, None)
 
 
 # --- as text -------------------------------------------------------------------------------------
@@ -187,7 +201,7 @@ def look(windows: Sequence[Window], zones: Sequence[tzinfo], now: datetime) -> L
     configuration demands.
     """
     if not windows:
-        return _NEVER
+        return ANY_TIME
     if not zones:
         raise ValueError("quiet hours without a zone cannot be told")
     mine, theirs, day = tuple(windows), tuple(zones), now.date()

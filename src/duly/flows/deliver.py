@@ -206,7 +206,7 @@ def _admit_and_freeze(route: Route, lease: Lease, reading: float) -> Ready | Sto
     row, now = lease.row, lease.database_time(reading)
     trust_until = lease.claimed_at + timedelta(seconds=route.trust_seconds())
     promise = route.provider.capabilities(_destination(row))
-    verdict = admit(row, now, trust_until, promise, route.limits)
+    verdict = admit(row, now, trust_until, promise, route.limits, route.quiet(row, now))
     if not isinstance(verdict, Go):
         return verdict
     try:

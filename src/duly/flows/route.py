@@ -14,9 +14,10 @@ from typing import Final, NamedTuple, TypeVar
 
 from duly.core.limits import LEASE_MARGIN_SECONDS, Limits
 from duly.core.model import Claimed
-from duly.ports import Claims, Clock, Completion, Dice, Provider, Store, Templates, Transport
+from duly.core.quiet_hours import ANY_TIME, Look
+from duly.ports import Claims, Clock, Completion, Dice, Provider, Quiet, Store, Templates, Transport
 
-__all__ = ["BATCH_ROWS_MAX", "Flight", "Lease", "Route", "give_back", "parts"]
+__all__ = ["BATCH_ROWS_MAX", "Flight", "Lease", "Route", "anytime", "give_back", "parts"]
 
 T = TypeVar("T")
 BATCH_ROWS_MAX: Final = 500
@@ -36,6 +37,11 @@ class Lease(NamedTuple):
     def reading_at(self, moment: datetime) -> float:
         """The reading at a moment of the database's time, or a little earlier."""
         return self.asked_at + (moment - self.claimed_at).total_seconds()
+
+
+def anytime(row: Claimed, now: datetime) -> Look:  # noqa: ARG001 - the port's signature
+    """Nobody keeps quiet hours."""
+    return ANY_TIME
 
 
 class Flight(NamedTuple):
@@ -63,6 +69,7 @@ class Route:
     lease_seconds: float
     limits: Limits
     tally: Counter[str]
+    quiet: Quiet = anytime
     held_back: deque[Lease] = field(default_factory=deque)
     seated: dict[bytes, Lease] = field(default_factory=dict)
     flights: dict[int, Flight] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from duly.ports.around import (
     Clock,
     Dice,
     Policies,
+    Quiet,
     Zones,
 )
 from duly.ports.consent import (
@@ -77,6 +78,7 @@ __all__ = [
     "NewConsent",
     "Policies",
     "Provider",
+    "Quiet",
     "RecipientChange",
     "Request",
     "Revision",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from typing import Protocol
 
 from duly.core.caps import Cap
-from duly.core.model import HoldPolicy, OnDoubt
-from duly.core.quiet_hours import Window
+from duly.core.model import Claimed, HoldPolicy, OnDoubt
+from duly.core.quiet_hours import Look, Window
 
-__all__ = ["Clock", "Dice", "Policies", "Zones"]
+__all__ = ["Clock", "Dice", "Policies", "Quiet", "Zones"]
 
 
 class Clock(Protocol):
@@ -37,6 +37,14 @@ class Zones(Protocol):
 
     def __call__(self, name: str) -> tzinfo | None:
         """The zone of that name; None if this machine does not know it."""
+        ...
+
+
+class Quiet(Protocol):
+    """The quiet hours of whoever a delivery is for."""
+
+    def __call__(self, row: Claimed, now: datetime) -> Look:
+        """Whether it is quiet there now, and when that changes."""
         ...
 
 

@@ -24,6 +24,7 @@ from duly.errors import ConfigError, SchemaError
 from duly.ports import Provider, Store, Transport, Views
 from duly.runtime.clock import SystemClock, SystemDice
 from duly.runtime.config import Config, Smtp, Webhook
+from duly.runtime.quiet import QuietHours
 from duly.runtime.worker import Plant
 
 __all__ = [
@@ -120,7 +121,7 @@ async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIte
         raise ConfigError("no provider is configured: add a [providers.NAME] table to duly.toml")
     clock = SystemClock()
     providers = {name: _provider(name, one, config) for name, one in config.providers.items()}
-    compiled = templates(config)
+    compiled, policies = templates(config), ConfiguredPolicies(config)
     async with open_store(config) as store:
         plant = Plant(
             store=store,
@@ -130,10 +131,11 @@ async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIte
             lookers={name: _looker(one, clock) for name, one in config.providers.items() if isinstance(one, Webhook)},
             limits=limits(config),
             templates=compiled,
-            policies=ConfiguredPolicies(config),
+            policies=policies,
             clock=clock,
             dice=SystemDice(),
             lease_seconds=config.lease_seconds,
+            quiet=QuietHours(policies, {name: one.zone for name, one in config.accounts.items()}),
         )
         if freeze_garbage:
             gc.freeze()

@@ -24,11 +24,11 @@ from duly.flows.claim import Cursors, claim, claim_alone
 from duly.flows.deliver import send_some, settle_some
 from duly.flows.reconcile import Desk, reconcile
 from duly.flows.renew import RENEW_SECONDS_MAX, renew_some
-from duly.flows.route import Lease, Route, give_back
+from duly.flows.route import Lease, Route, anytime, give_back
 from duly.flows.tick import tick
 from duly.flows.upkeep import UPKEEP_BATCH_ROWS, keep_up
 from duly.intake import zones
-from duly.ports import Batch, Clock, Dice, Policies, Provider, Store, Templates, Transport
+from duly.ports import Batch, Clock, Dice, Policies, Provider, Quiet, Store, Templates, Transport
 from duly.runtime.ahead import ClaimAhead
 from duly.runtime.alone import Turns
 from duly.runtime.outage import Outage, patient
@@ -74,6 +74,7 @@ class Plant:
     clock: Clock
     dice: Dice
     lease_seconds: float
+    quiet: Quiet = anytime
 
 
 class Worker:
@@ -319,6 +320,7 @@ class Worker:
             lease_seconds=plant.lease_seconds,
             limits=plant.limits[provider.name],
             tally=self.tally,
+            quiet=plant.quiet,
         )
 
     async def _claim(self, provider: str, cursors: Cursors, limit: int) -> Batch | None:

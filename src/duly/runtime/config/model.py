@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from duly.core.model import Channel, OnDoubt
-from duly.core.quiet_hours import Window
+from duly.core.quiet_hours import LOUD_PURPOSE, Window
 from duly.core.regions import REGIONS
 from duly.runtime.config.fields import (
     AccountName,
@@ -44,7 +44,6 @@ __all__ = ["KINDS", "Account", "Config", "Endpoint", "Provider", "Smtp", "Templa
 TABLES_MAX: Final = 10_000  # endpoints, accounts, templates: each
 PROVIDERS_MAX: Final = 100
 TEMPLATE_CHARACTERS_MAX: Final = 1_000_000
-LOUD_PURPOSE: Final = "security"  # a code for a door or an account is of no use tomorrow
 SETTLING_SECONDS_MIN: Final = 0.01  # two misses must be told apart
 SETTLING_SECONDS_MAX: Final = 86_400  # a miss that has to wait longer answers nobody
 

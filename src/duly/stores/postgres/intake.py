@@ -185,6 +185,7 @@ async def add_recipients(tx: Transaction, numbers: dict[str, int], rows: Iterabl
         texts(row.recipient_zone for row in new),
         texts(row.recipient_locale for row in new),
         texts(addresses_text(row) for row in new),
+        texts(_quiet_hours(row) for row in new),
     ]
     await tx.send("add_recipients", *columns)
 
@@ -206,6 +207,10 @@ def contact_columns(contacts: Sequence[tuple[NewContact, int]]) -> list[Any]:
         texts(contact.address for contact, _ in contacts),
         uuids([contact.endpoint for contact, _ in contacts]),
     ]
+
+
+def _quiet_hours(row: NewReminder) -> str | None:
+    return orjson.dumps(row.recipient_quiet_hours).decode() if row.recipient_quiet_hours else None
 
 
 def addresses_text(row: NewReminder) -> str:

@@ -78,6 +78,7 @@ def add_recipient(db: Database, account: int, new: NewReminder) -> None:
         zone=new.recipient_zone,
         locale=new.recipient_locale,
         addresses=_addresses(new),
+        quiet_hours=stored.json_text(new.recipient_quiet_hours) if new.recipient_quiet_hours else None,
     )
     contacts = [(one.id, account, one.channel.value, one.address, one.endpoint) for one in new.contacts]
     db.change_each("contact_add", contacts)

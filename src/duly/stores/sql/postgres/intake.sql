@@ -40,11 +40,12 @@ select id, body_hash, event_version from reminder where id = any (array(select u
 select id, addresses from recipient where id = any (array(select unnest($1::uuid[]))) and deleted_at is null;
 
 -- name: add_recipients
--- $1 ids in key order, $2 accounts, $3 the caller's names for them, $4 names, $5 zones, $6 locales, $7 addresses.
-insert into recipient (id, account_id, ref, name, zone, locale, addresses)
-select u.id, u.account_id, u.ref, u.name, u.zone, u.locale, u.addresses::jsonb
-from unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
-  u (id, account_id, ref, name, zone, locale, addresses)
+-- $1 ids in key order, $2 accounts, $3 the caller's names for them, $4 names, $5 zones, $6 locales, $7 addresses, $8 quiet
+-- hours.
+insert into recipient (id, account_id, ref, name, zone, locale, addresses, quiet_hours)
+select u.id, u.account_id, u.ref, u.name, u.zone, u.locale, u.addresses::jsonb, u.quiet_hours::jsonb
+from unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
+  u (id, account_id, ref, name, zone, locale, addresses, quiet_hours)
 on conflict do nothing;
 
 -- name: add_contacts

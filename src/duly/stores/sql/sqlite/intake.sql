@@ -19,8 +19,8 @@ select addresses from recipient where account_id = :account and ref = :ref and d
 
 -- name: recipient_add
 -- Written by the first reminder that names it, never changed by a later one.
-insert into recipient (id, account_id, ref, name, zone, locale, addresses)
-values (:id, :account, :ref, :name, :zone, :locale, :addresses)
+insert into recipient (id, account_id, ref, name, zone, locale, addresses, quiet_hours)
+values (:id, :account, :ref, :name, :zone, :locale, :addresses, :quiet_hours)
 on conflict do nothing;
 
 -- name: contact_add
