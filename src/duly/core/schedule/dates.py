@@ -54,7 +54,7 @@ def last_of_count(rule: Rule, start: datetime) -> datetime | None:
     last = None
     for number, local in enumerate(wall_times(rule, start, start), 1):
         last = local
-        if number == rule.count:
+        if number == rule.total:
             return last
     return last
 
@@ -79,7 +79,7 @@ def _chosen(positions: tuple[int, ...], days: tuple[date, ...], times: tuple[tim
 
 def _explicit(rule: Rule, start: date) -> Rule:
     """The parts that choose days, with what the start implies (RFC 5545, 3.3.10)."""
-    rule = rule._replace(count=None, until=None, hours=(), minutes=(), seconds=(), positions=())
+    rule = rule._replace(total=None, until=None, hours=(), minutes=(), seconds=(), positions=())
     if rule.freq is Freq.DAILY or rule.year_days or rule.month_days or rule.weekdays:
         return rule
     if rule.freq is Freq.WEEKLY or rule.week_numbers:

@@ -216,8 +216,8 @@ def _as_name(moment: datetime, zone: tzinfo, *, by_instant: bool) -> str | datet
 def _rule_course(rule: Rule, begins: datetime, local: datetime, zone: tzinfo) -> Course:
     if rule.freq.sub_daily:
         return _sub_daily_course(rule, begins, local, zone)
-    if rule.count:
-        rule = rule._replace(count=None, until=last_of_count(rule, local))
+    if rule.total:
+        rule = rule._replace(total=None, until=last_of_count(rule, local))
     until = rule.until if rule.until and rule.until.tzinfo else None
     return Wall(zone, partial(wall_times, rule, local), until=until)
 
@@ -227,9 +227,9 @@ def _sub_daily_course(rule: Rule, begins: datetime, local: datetime, zone: tzinf
     if rule.until:
         until = min(END, rule.until if rule.until.tzinfo else to_utc(rule.until, zone))
     course = _stepping(rule, begins, local, zone, until)
-    if not rule.count:
+    if not rule.total:
         return course
-    last = deque(zip(range(rule.count), course.since(begins), strict=False), maxlen=1)
+    last = deque(zip(range(rule.total), course.since(begins), strict=False), maxlen=1)
     return _stepping(rule, begins, local, zone, last[0][1].due_at if last else _BEFORE_ALL)
 
 
