@@ -85,9 +85,7 @@ def _name(to: Mapping[str, Any]) -> str | None:
 
 def _zone(to: Mapping[str, Any]) -> str | None:
     zone = label(to, "zone", zones.ZONE_CHARACTERS_MAX, "to.")
-    if zone is not None:
-        zones.find(zone, "to.zone")
-    return zone
+    return None if zone is None else zones.find(zone, "to.zone").key
 
 
 def _locale(to: Mapping[str, Any]) -> str | None:

@@ -1,15 +1,15 @@
-"""Cron expressions of five fields, as crontab(5) and the Open Cron Pattern Specification (1.0 to 1.2) have them.
+"""Cron expressions of five fields, as crontab(5) and the Open Cron Pattern Specification (OCPS) have them.
 
     minute  hour  day-of-month  month  day-of-week
 
 Each is `*`, or numbers with lists, ranges and steps (`1-5`, `*/15`, `10-50/20`, `5/15`), months and weekdays also by
 name (JAN, MON). Sunday is 0 and 7. Days of a month may be `L` (the last), `L-3` (three days before it), `15W` (the
-weekday nearest to the 15th, within its month) and `LW`; days of a week `5L` (the last Friday) and `5#2` (the second
-one). `?` in a day field is `*`.
+weekday nearest to the 15th, within its month) and `LW`; days of a week `5L` or `FRI#L` (the last Friday) and `5#2`
+(the second one). `?` in a day field is `*`.
 
-Where both day fields are restricted, a day of either kind matches; where one begins with a star, both must match (as
-in Vixie's and Debian's cron). `@hourly`, `@daily`, `@weekly`, `@monthly` and `@yearly` are written out. Six fields
-(seconds) and `@reboot` are refused.
+Where both day fields are restricted, a day of either kind matches. Where one begins with a star (as in Vixie's and
+Debian's cron), or the day-of-week with a plus (OCPS 1.4), both must match. `@hourly`, `@daily`, `@weekly`, `@monthly`
+and `@yearly` are written out. Six fields (seconds) and `@reboot` are refused.
 
 An expression whose hour field is `*` or `*/n` is sub-daily: it matches every real instant whose wall time
 matches. Any other has wall times, as a rule has.
@@ -35,19 +35,19 @@ MONTHS_CACHED_MAX: Final = 8_192
 SHOWN_CHARACTERS_MAX: Final = 40
 
 _NICKNAMES: Final = {
-    "@YEARLY": "0 0 1 1 *",
-    "@ANNUALLY": "0 0 1 1 *",
-    "@MONTHLY": "0 0 1 * *",
-    "@WEEKLY": "0 0 * * 0",
-    "@DAILY": "0 0 * * *",
-    "@MIDNIGHT": "0 0 * * *",
-    "@HOURLY": "0 * * * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
 }
 _NICKNAME: Final = "@daily, @hourly, @weekly, @monthly or @yearly"
 _EXAMPLE: Final = "like 0 9 * * MON"
 _TERM: Final = re.compile(r"(?P<low>\*|[A-Z0-9]{1,3})(?:-(?P<high>[A-Z0-9]{1,3}))?(?:/(?P<step>[0-9]{1,4}))?")
 _MONTH_DAY: Final = re.compile(r"L(?:-(?P<back>[0-9]{1,2}))?|(?P<near>[0-9]{1,2}|L)W")
-_WEEKDAY: Final = re.compile(r"(?P<day>[A-Z0-9]{1,3}?)(?:(?P<last>L)|#(?P<number>[1-5]))")
+_WEEKDAY: Final = re.compile(r"(?P<digit>[0-7])L|(?P<day>[A-Z0-9]{1,3})#(?P<number>[1-5L])")
 
 
 class _Field(NamedTuple):
@@ -57,6 +57,9 @@ class _Field(NamedTuple):
     low: int
     high: int
     words: Mapping[str, int]
+
+
+_ZEROS: Final = frozenset({"0", "00", "000", "0000"})
 
 
 def _words(text: str, first: int) -> Mapping[str, int]:
@@ -94,12 +97,12 @@ def read_cron(text: str) -> str:
     """An expression in its canonical text: five fields in capitals. Raises ValueError, which says what to write."""
     if len(text) > CRON_CHARACTERS_MAX:
         raise ValueError(f"it is longer than {CRON_CHARACTERS_MAX} characters; shorten it")
-    fields = text.upper().split()
+    fields = text.split()
     if len(fields) == 1 and fields[0].startswith("@"):
         fields = _written_out(fields[0])
     if len(fields) != 5:  # noqa: PLR2004 - as many as a cron expression has
         raise ValueError(f"cron has five fields, {_EXAMPLE}, and this has {len(fields)}; a rule begins with FREQ=")
-    canonical = " ".join(fields)
+    canonical = " ".join(fields).upper()
     if next(_days_since(parse_cron(canonical), date(2000, 1, 1)), None) is None:
         raise ValueError("it never fires: no day of any year matches it; change its day or month")
     return canonical
@@ -110,7 +113,7 @@ def parse_cron(text: str) -> Cron:
     """An expression from its canonical text. Raises ValueError."""
     minute, hour, month_day, month, weekday = text.split()
     month_days, nearest = _month_days(month_day)
-    weekdays, numbered = _weekdays(weekday)
+    weekdays, numbered = _weekdays(weekday.removeprefix("+"))
     hours, minutes = sorted(_numbers(_HOUR, hour)), sorted(_numbers(_MINUTE, minute))
     return Cron(
         minutes_of_day=tuple([hour * 60 + minute for hour in hours for minute in minutes]),
@@ -119,14 +122,14 @@ def parse_cron(text: str) -> Cron:
         nearest=nearest,
         weekdays=weekdays,
         numbered=numbered,
-        both=month_day[0] in "*?" or weekday[0] in "*?",
+        both=month_day[0] in "*?" or weekday[0] in "*?+",
         sub_daily=hour == "*" or hour.startswith("*/"),
     )
 
 
 def _written_out(nickname: str) -> list[str]:
     if nickname not in _NICKNAMES:
-        reason = "nothing starts up here" if nickname == "@REBOOT" else "there is no such word"
+        reason = "nothing starts up here" if nickname == "@reboot" else "there is no such word"
         raise ValueError(f"{reason}; write {_NICKNAME}")
     return _NICKNAMES[nickname].split()
 
@@ -151,7 +154,9 @@ def _weekdays(text: str) -> tuple[frozenset[int], frozenset[tuple[int, int]]]:
     for term in _terms(text):
         found = _WEEKDAY.fullmatch(term)
         if found:
-            numbered.add((_one(_DAY_OF_WEEK, found["day"]) % 7, int(found["number"] or -1)))
+            number = found["number"] or "L"
+            day = _one(_DAY_OF_WEEK, found["digit"] or found["day"])
+            numbered.add((day % 7, -1 if number == "L" else int(number)))
         else:
             days |= {number % 7 for number in _term_numbers(_DAY_OF_WEEK, term)}
     return frozenset(days), frozenset(numbered)
@@ -180,9 +185,6 @@ def _term_numbers(field: _Field, term: str) -> set[int]:
     if high < low:
         raise _wrong(field, term)
     return set(range(low, high + 1, int(found["step"] or 1)))
-
-
-_ZEROS: Final = frozenset({"0", "00", "000", "0000"})
 
 
 def _last_weekday(low: str, high_word: str | None, high: int) -> int:
