@@ -25,10 +25,11 @@ from duly.core.deadlines import deadline_of
 from duly.core.missed import read_missed
 from duly.core.schedule import OFFSETS_MAX, Schedule, Slot
 from duly.intake import zones
-from duly.intake.fields import kind, label, need
+from duly.intake.fields import FIELDS, RECIPIENT_FIELDS, kind, known, label, need
+from duly.intake.recipients import read_zone
 from duly.intake.rejection import Rejection
 
-__all__ = ["REPEATING_FIELDS", "When", "read_when"]
+__all__ = ["REPEATING_FIELDS", "When", "read_schedule", "read_when"]
 
 TIME_CHARACTERS_MAX: Final = 64
 MISSED_CHARACTERS_MAX: Final = 16
@@ -90,6 +91,13 @@ def read_when(
     deadline = label(row, "deadline", TIME_CHARACTERS_MAX)
     deadline_at = _deadline(deadline, found, zone.found, first)
     return When(found, zone.name, zone.follows_recipient, first, missed, grace, deadline, deadline_at, start.text)
+
+
+def read_schedule(raw: Mapping[str, Any], account_zone: str | None, now: datetime) -> When:
+    """The schedule of a submission that may be wrong in all else. Raises Rejection."""
+    row = known(raw, FIELDS)
+    to = row.get("to")
+    return read_when(row, account_zone, None if to is None else read_zone(known(to, RECIPIENT_FIELDS, "to")), now)
 
 
 # --- the start -----------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from duly.core.schedule.walking import (
     run_until,
     slot,
     slots,
+    slots_since,
 )
 
 __all__ = [
@@ -50,4 +51,5 @@ __all__ = [
     "run_until",
     "slot",
     "slots",
+    "slots_since",
 ]

@@ -34,6 +34,7 @@ __all__ = [
     "run_until",
     "slot",
     "slots",
+    "slots_since",
 ]
 
 WALKED_SLOTS_MAX: Final = 10_000
@@ -144,6 +145,11 @@ def slots(schedule: Schedule, zone: tzinfo | None, label: str) -> Iterator[Slot]
     course = _course(schedule, zone or UTC)
     place = course.place(label)
     return (slot for slot in course.since(place.due_at) if slot.label == label or _is_behind(slot, place))
+
+
+def slots_since(schedule: Schedule, zone: tzinfo | None, moment: datetime) -> Iterator[Slot]:
+    """The slots that are due at an instant or later, in order."""
+    return _course(schedule, zone or UTC).since(moment)
 
 
 def run_until(schedule: Schedule, zone: tzinfo | None, label: str, moment: datetime, tail_slots: int) -> Run:
