@@ -31,6 +31,7 @@ COMMANDS: Final = (
     "config",
     "migrate",
     "import_",
+    "next_",
     "tick",
     "work",
     "views",

@@ -8,8 +8,10 @@ and memory.
 from duly.intake.addresses import normal_url
 from duly.intake.rejected import RejectedFile
 from duly.intake.rejection import Rejection
-from duly.intake.rows import FORMATS, Rows, open_rows, read
+from duly.intake.rows import FORMATS, Rows, first_object, open_rows, read
 from duly.intake.submission import Intake, KnownTemplates
+from duly.intake.when import When, read_schedule
+from duly.intake.zones import find as find_zone
 
 __all__ = [
     "FORMATS",
@@ -18,7 +20,11 @@ __all__ = [
     "RejectedFile",
     "Rejection",
     "Rows",
+    "When",
+    "find_zone",
+    "first_object",
     "normal_url",
     "open_rows",
     "read",
+    "read_schedule",
 ]

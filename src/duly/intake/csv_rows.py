@@ -32,8 +32,11 @@ WHOLE_DIGITS_MAX: Final = 19
 
 _DELIMITERS: Final = ",;\t"
 _QUOTED: Final = re.compile(r'"[^"]*"')
-_BETWEEN_CHANNELS: Final = re.compile(r"[|,]")
-_NEEDED: Final = ("idempotency_key", "account", "template", "notify_at")
+_BETWEEN_WORDS: Final = re.compile(r"[|,]")
+_NEEDED: Final = ("idempotency_key", "account", "template")
+#: One of them says when. `notify_at` is the one to add where there is none.
+_WHEN: Final = ("notify_at", "starts_at", "repeat")
+_LISTS: Final = (("channels",), ("before",))
 
 #: The names of one column: ("data", "unit").
 Column: TypeAlias = tuple[str, ...]
@@ -197,6 +200,8 @@ def _check_needed(columns: list[Column]) -> None:
     for name in _NEEDED:
         if (name,) not in columns:
             raise InputError(f"the header has no column {name}")
+    if not any((name,) in columns for name in _WHEN):
+        raise InputError(f"the header has no column {_WHEN[0]}")
 
 
 # --- a row ---------------------------------------------------------------------------------------
@@ -219,10 +224,10 @@ def _put(row: dict[str, Any], column: Column, cell: str) -> None:
     *groups, name = column
     for group in groups:
         row = row.setdefault(group, {})
-    if column == ("channels",):
-        row[name] = [word.strip() for word in _BETWEEN_CHANNELS.split(cell)]
-    elif column == ("to", "quiet_hours"):
+    if column == ("to", "quiet_hours"):
         row[name] = [window.strip() for window in cell.split("|")]
+    elif column in _LISTS:
+        row[name] = [word.strip() for word in _BETWEEN_WORDS.split(cell)]
     elif column == ("event_version",):
         row[name] = int(cell) if cell.isdecimal() and cell.isascii() and len(cell) <= WHOLE_DIGITS_MAX else cell
     else:

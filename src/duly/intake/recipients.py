@@ -22,7 +22,7 @@ from duly.intake import addresses, zones
 from duly.intake.fields import RECIPIENT_FIELDS, kind, known, label
 from duly.intake.rejection import Rejection
 
-__all__ = ["Recipient", "read_recipient"]
+__all__ = ["Recipient", "read_recipient", "read_zone"]
 
 ID_CHARACTERS_MAX: Final = 255
 NAME_CHARACTERS_MAX: Final = 200
@@ -64,7 +64,7 @@ def read_recipient(value: Any) -> Recipient:
     if ref is None:
         raise Rejection("needs an id or an address (email, phone or webhook)", "to")
     submitted = to if name == to.get("name") else {**to, "name": name}
-    return Recipient(ref, name or None, _zone(to), _locale(to), found, submitted, _quiet_hours(to))
+    return Recipient(ref, name or None, read_zone(to), _locale(to), found, submitted, _quiet_hours(to))
 
 
 def _addresses(to: Mapping[str, Any]) -> dict[Channel, str]:
@@ -91,11 +91,10 @@ def _name(to: Mapping[str, Any]) -> str | None:
     return name if name.isascii() and name.isprintable() else one_line(name, NAME_CHARACTERS_MAX)
 
 
-def _zone(to: Mapping[str, Any]) -> str | None:
+def read_zone(to: Mapping[str, Any]) -> str | None:
+    """The IANA name of the recipient's zone, if `to` gives one. Raises Rejection."""
     zone = label(to, "zone", zones.ZONE_CHARACTERS_MAX, "to.")
-    if zone is not None:
-        zones.find(zone, "to.zone")
-    return zone
+    return None if zone is None else zones.find(zone, "to.zone").key
 
 
 def _locale(to: Mapping[str, Any]) -> str | None:

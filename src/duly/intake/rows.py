@@ -6,6 +6,7 @@ character that is not blank: `{` or `[` is JSON Lines, anything else is CSV.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import stat
@@ -17,11 +18,11 @@ from typing import Any, BinaryIO, Final, Self
 
 from duly.errors import InputError
 from duly.intake.csv_rows import read_csv
-from duly.intake.jsonl import read_jsonl
-from duly.intake.lines import Lines
+from duly.intake.jsonl import read_jsonl, read_object
+from duly.intake.lines import LINE_BYTES_MAX, Lines
 from duly.intake.rejection import Rejection
 
-__all__ = ["FORMATS", "Rows", "open_rows", "read"]
+__all__ = ["FORMATS", "Rows", "first_object", "open_rows", "read"]
 
 FORMATS: Final = ("jsonl", "csv")
 
@@ -74,9 +75,25 @@ def read(source: str | os.PathLike[str] | BinaryIO, form: str | None = None) -> 
 
 def open_rows(name: str, form: str | None = None) -> Rows:
     """As `read`, of a file named on the command line: `-` is standard input. Raises InputError."""
-    if name == "-" and sys.stdin is None:
+    return read(_standard_input() if name == "-" else name, form)
+
+
+def first_object(name: str) -> Mapping[str, Any]:
+    """The one object of a JSON file, or the first of JSON Lines; `-` is standard input. Raises InputError."""
+    try:
+        with contextlib.nullcontext(_standard_input()) if name == "-" else _open(Path(name)) as stream:
+            found = read_object(stream.read(LINE_BYTES_MAX + 1))
+    except OSError as error:
+        raise InputError(f"the file cannot be read: {error}") from None
+    if isinstance(found, Rejection):
+        raise found
+    return found
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
         raise InputError("standard input is closed; pipe the rows in, or name a file")
-    return read(sys.stdin.buffer if name == "-" else name, form)
+    return sys.stdin.buffer
 
 
 def _open(path: Path) -> BinaryIO:

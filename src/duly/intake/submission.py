@@ -17,7 +17,7 @@ from duly.intake.body import body_hash, read_data, written
 from duly.intake.fields import FIELDS, choice, kind, known, label, need, number, shown
 from duly.intake.recipients import Recipient, read_recipient
 from duly.intake.rejection import Rejection, did_you_mean
-from duly.intake.when import When, read_when
+from duly.intake.when import REPEATING_FIELDS, When, read_when
 
 __all__ = ["Intake", "KnownTemplates"]
 
@@ -71,15 +71,19 @@ class Intake:
         self._channels_available = channels_available
         self._account_zones = account_zones
 
-    def accept(self, raw: Mapping[str, Any]) -> NewReminder:
-        """Check one submission. Raises Rejection, and nothing else, whatever the object holds."""
+    def accept(self, raw: Mapping[str, Any], now: datetime | None = None) -> NewReminder:
+        """Check one submission. Raises Rejection, and nothing else, whatever the object holds.
+
+        `now` is when a cron expression without `notify_at` begins to count; without it such a row is refused.
+        """
         row = known(_set_aside(raw), FIELDS)
         _refuse_later_versions(row)
         key = need(row, "idempotency_key", KEY_CHARACTERS_MAX)
         account = need(row, "account", ACCOUNT_CHARACTERS_MAX)
         recipient = _kept_by_this_version(read_recipient(row.get("to")))
         channels = self._channels(row.get("channels"), recipient.addresses)
-        when = read_when(row, self._account_zones(account), recipient.zone)
+        when = read_when(row, self._account_zones(account), recipient.zone, now)
+        _refuse_repeating(row)
         template = self._template(row)
         data, data_text = read_data(row)
         self._check_rendering(template, data, recipient, {"key": key, "account": account}, when)
@@ -99,7 +103,7 @@ class Intake:
             to=written(recipient.submitted),
             notify_at=when.notify_at,
             zone=when.zone,
-            next_due_at=when.due_at,
+            next_due_at=when.first.due_at,
             deadline=when.deadline,
             deadline_at=when.deadline_at,
             late=LATE,
@@ -136,7 +140,7 @@ class Intake:
                 "zone": recipient.zone,
                 "locale": recipient.locale,
             }
-        reason = self._templates.missing(template, data, person, reminder, when.due_at)
+        reason = self._templates.missing(template, data, person, reminder, when.first.due_at)
         if reason is not None:
             raise Rejection(reason, "data")
 
@@ -151,17 +155,20 @@ class Intake:
 
 
 def _refuse_later_versions(row: Mapping[str, Any]) -> None:
-    for field in ("repeat", "fallback"):
-        if row.get(field) is not None:
-            raise Rejection("is not supported by this version; leave it out", field)
+    _refuse(row, "fallback")
     if row.get("late") not in (None, "", LATE):
         raise Rejection(f'only "{LATE}" is supported by this version', "late")
 
 
-def _kept_by_this_version(recipient: Recipient) -> Recipient:
-    if recipient.quiet_hours:
-        raise Rejection("is not supported by this version; leave it out", "to.quiet_hours")
-    return recipient
+def _refuse_repeating(row: Mapping[str, Any]) -> None:
+    """They were read, and the ledger cannot keep them yet."""
+    for field in REPEATING_FIELDS:
+        _refuse(row, field)
+
+
+def _refuse(row: Mapping[str, Any], field: str) -> None:
+    if row.get(field) not in (None, ""):
+        raise Rejection("is not supported by this version; leave it out", field)
 
 
 def _only_channel(addresses: Mapping[Channel, str]) -> tuple[Channel, ...]:

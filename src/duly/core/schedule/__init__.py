@@ -20,6 +20,7 @@ is refused when it is read. Answers are remembered, in bounded caches.
 """
 
 from duly.core.schedule.model import OFFSETS_MAX, ONCE, Schedule, Slot
+from duly.core.schedule.sets import is_set
 from duly.core.schedule.walking import (
     WALKED_SLOTS_MAX,
     Run,
@@ -31,6 +32,7 @@ from duly.core.schedule.walking import (
     run_until,
     slot,
     slots,
+    slots_since,
 )
 
 __all__ = [
@@ -43,9 +45,11 @@ __all__ = [
     "first",
     "first_after",
     "following",
+    "is_set",
     "latest_until",
     "read_repeat",
     "run_until",
     "slot",
     "slots",
+    "slots_since",
 ]

@@ -54,7 +54,7 @@ def last_of_count(rule: Rule, start: datetime) -> datetime | None:
     last = None
     for number, local in enumerate(wall_times(rule, start, start), 1):
         last = local
-        if number == rule.count:
+        if number == rule.total:
             return last
     return last
 
@@ -79,13 +79,14 @@ def _chosen(positions: tuple[int, ...], days: tuple[date, ...], times: tuple[tim
 
 def _explicit(rule: Rule, start: date) -> Rule:
     """The parts that choose days, with what the start implies (RFC 5545, 3.3.10)."""
-    rule = rule._replace(count=None, until=None, hours=(), minutes=(), seconds=(), positions=())
-    if rule.freq is Freq.DAILY or rule.year_days or rule.month_days or rule.weekdays:
+    rule = rule._replace(total=None, until=None, hours=(), minutes=(), seconds=(), positions=())
+    if rule.freq is Freq.DAILY or rule.year_days or rule.weekdays:
         return rule
-    if rule.freq is Freq.WEEKLY or rule.week_numbers:
+    if rule.freq is Freq.WEEKLY or (rule.week_numbers and not rule.month_days):
         return rule._replace(weekdays=((0, start.weekday()),))
-    months = (start.month,) if rule.freq is Freq.YEARLY else ()
-    return rule._replace(months=rule.months or months, month_days=(start.day,))
+    if rule.freq is Freq.YEARLY and not rule.months and not rule.week_numbers:
+        rule = rule._replace(months=(start.month,))
+    return rule._replace(month_days=rule.month_days or (start.day,))
 
 
 def _periods(rule: Rule, start: date, since: date) -> Iterator[tuple[date, ...]]:

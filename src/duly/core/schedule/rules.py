@@ -55,7 +55,7 @@ class Rule(NamedTuple):
 
     freq: Freq
     interval: int = 1
-    count: int | None = None
+    total: int | None = None  # COUNT
     until: datetime | None = None  # naive: the last wall time; aware: the last instant
     week_start: int = 0
     months: tuple[int, ...] = ()
@@ -185,7 +185,7 @@ def _until(name: str, value: str) -> datetime:
 #: Each part, in the order in which it is written: its field, and how it is read.
 _FIELD: Final[Mapping[str, tuple[str, Callable[[str, str], object]]]] = {
     "INTERVAL": ("interval", _one_number(1, INTERVAL_UNITS_MAX)),
-    "COUNT": ("count", _one_number(1, COUNT_SLOTS_MAX)),
+    "COUNT": ("total", _one_number(1, COUNT_SLOTS_MAX)),
     "UNTIL": ("until", _until),
     "WKST": ("week_start", _week_start),
     "BYMONTH": ("months", _numbers(1, 12)),
@@ -218,7 +218,7 @@ def _contradictions(rule: Rule) -> list[tuple[bool, str]]:
     numbered = any(number for number, _ in rule.weekdays)
     by = any([rule.months, rule.week_numbers, rule.year_days, rule.month_days, rule.weekdays, *rule[10:13]])
     return [
-        (bool(rule.count and rule.until), "COUNT and UNTIL contradict each other; write one of them"),
+        (bool(rule.total and rule.until), "COUNT and UNTIL contradict each other; write one of them"),
         (bool(rule.week_numbers) and freq is not Freq.YEARLY, "BYWEEKNO needs FREQ=YEARLY"),
         (
             bool(rule.year_days) and freq in (Freq.MONTHLY, Freq.WEEKLY, Freq.DAILY),

@@ -34,6 +34,7 @@ __all__ = [
     "run_until",
     "slot",
     "slots",
+    "slots_since",
 ]
 
 WALKED_SLOTS_MAX: Final = 10_000
@@ -146,6 +147,11 @@ def slots(schedule: Schedule, zone: tzinfo | None, label: str) -> Iterator[Slot]
     return (slot for slot in course.since(place.due_at) if slot.label == label or _is_behind(slot, place))
 
 
+def slots_since(schedule: Schedule, zone: tzinfo | None, moment: datetime) -> Iterator[Slot]:
+    """The slots that are due at an instant or later, in order."""
+    return _course(schedule, zone or UTC).since(moment)
+
+
 def run_until(schedule: Schedule, zone: tzinfo | None, label: str, moment: datetime, tail_slots: int) -> Run:
     """Count the slots from `label` on that are due by an instant, and keep the last ones.
 
@@ -216,8 +222,8 @@ def _as_name(moment: datetime, zone: tzinfo, *, by_instant: bool) -> str | datet
 def _rule_course(rule: Rule, begins: datetime, local: datetime, zone: tzinfo) -> Course:
     if rule.freq.sub_daily:
         return _sub_daily_course(rule, begins, local, zone)
-    if rule.count:
-        rule = rule._replace(count=None, until=last_of_count(rule, local))
+    if rule.total:
+        rule = rule._replace(total=None, until=last_of_count(rule, local))
     until = rule.until if rule.until and rule.until.tzinfo else None
     return Wall(zone, partial(wall_times, rule, local), until=until)
 
@@ -227,9 +233,9 @@ def _sub_daily_course(rule: Rule, begins: datetime, local: datetime, zone: tzinf
     if rule.until:
         until = min(END, rule.until if rule.until.tzinfo else to_utc(rule.until, zone))
     course = _stepping(rule, begins, local, zone, until)
-    if not rule.count:
+    if not rule.total:
         return course
-    last = deque(zip(range(rule.count), course.since(begins), strict=False), maxlen=1)
+    last = deque(zip(range(rule.total), course.since(begins), strict=False), maxlen=1)
     return _stepping(rule, begins, local, zone, last[0][1].due_at if last else _BEFORE_ALL)
 
 
