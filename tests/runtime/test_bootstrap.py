@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from duly.content import Template
 from duly.core.keys import show
 from duly.core.model import HoldPolicy, LookKind, OnDoubt
 from duly.errors import ConfigError, DulyError, SchemaError
@@ -114,6 +115,13 @@ def test_an_account_says_how_its_holds_end(folder: Path) -> None:
     policies = opened(config_of(folder, HOOKS, account)).policies
     assert policies.hold("bold") == HoldPolicy(timedelta(hours=1), timedelta(days=2), OnDoubt.RESEND)
     assert policies.hold("unheard-of") == HoldPolicy(timedelta(hours=4), timedelta(days=7), OnDoubt.CLOSE)
+
+
+def test_a_template_is_what_the_configuration_says(folder: Path) -> None:
+    """Its parts, and what its text may cost as SMS."""
+    text = '[templates.note]\nsubject = "s"\ntext = "t"\nhtml = "h"\nsms_segments_max = 3\nsms_to_gsm = true\n'
+    source = bootstrap.templates(config_of(folder, text)).source("note")
+    assert source == Template("note", "s", "t", "h", sms_segments_max=3, sms_to_gsm=True)
 
 
 def test_an_endpoint_has_its_own_terms_and_else_its_providers(folder: Path) -> None:

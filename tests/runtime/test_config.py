@@ -126,6 +126,14 @@ def test_a_place_to_ask_is_kept_in_its_normal_form(written: str, meant: str) -> 
     assert config.endpoints["a"].settling_seconds is None
 
 
+def test_what_a_template_may_cost_as_sms() -> None:
+    """Ten segments of the text as it is, unless the template says otherwise."""
+    chosen = "[templates.b]\ntext = 'x'\nsms_segments_max = 3\nsms_to_gsm = true"
+    templates = read(f"{LEAST}[templates.a]\ntext = 'x'\n{chosen}").templates
+    assert (templates["a"].sms_segments_max, templates["a"].sms_to_gsm) == (10, False)
+    assert (templates["b"].sms_segments_max, templates["b"].sms_to_gsm) == (3, True)
+
+
 def test_nothing_changes_after_loading() -> None:
     """A loaded configuration cannot be written to."""
     with pytest.raises(ValueError, match="frozen"):
@@ -247,6 +255,14 @@ REFUSED: Final = {
         "duly.toml: accounts.a.hold_alarm: must be shorter than hold_for of this account",
     ),
     "template without text": (LEAST + '[templates.t]\nsubject = "x"', "duly.toml: templates.t.text: missing"),
+    "no segments": (
+        LEAST + '[templates.t]\ntext = "x"\nsms_segments_max = 0',
+        "duly.toml: templates.t.sms_segments_max: must be at least 1",
+    ),
+    "more segments than an SMS has": (
+        LEAST + '[templates.t]\ntext = "x"\nsms_segments_max = 256',
+        "duly.toml: templates.t.sms_segments_max: must be at most 255",
+    ),
     "name with a blank": (
         LEAST + '[templates."a b"]\ntext = "x"',
         'duly.toml: templates."a b": a name holds letters, digits, - and _ only',

@@ -22,6 +22,7 @@ from duly.errors import ConfigError, SchemaError
 from duly.ports import Provider, Store, Transport, Views
 from duly.runtime.clock import SystemClock, SystemDice
 from duly.runtime.config import Config, Smtp, Webhook
+from duly.runtime.config import Template as ConfiguredTemplate
 from duly.runtime.worker import Plant
 
 __all__ = [
@@ -77,9 +78,11 @@ def limits(config: Config) -> dict[str, Limits]:
 
 def templates(config: Config) -> TemplateSet:
     """The compiled templates. Raises ConfigError, naming template and line."""
-    return TemplateSet(
-        {name: Template(name, one.subject, one.text, one.html) for name, one in config.templates.items()}
-    )
+    return TemplateSet({name: _template(name, one) for name, one in config.templates.items()})
+
+
+def _template(name: str, one: ConfiguredTemplate) -> Template:
+    return Template(name, one.subject, one.text, one.html, one.sms_segments_max, one.sms_to_gsm)
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from duly.core.model import Channel, OnDoubt
+from duly.core.sms import SEGMENTS_MAX
 from duly.runtime.config.fields import (
     AccountName,
     DatabaseField,
@@ -136,6 +137,8 @@ class Template(Table):
     subject: str = Field("", max_length=1_000)
     text: str = Field(max_length=TEMPLATE_CHARACTERS_MAX)
     html: str | None = Field(None, max_length=TEMPLATE_CHARACTERS_MAX)
+    sms_segments_max: Whole = Field(10, ge=1, le=SEGMENTS_MAX)  # a text that takes more is not sent by SMS
+    sms_to_gsm: Switch = False  # by SMS, typographic quotes, dashes and blanks become plain ones
 
 
 class Config(Table):
