@@ -320,6 +320,7 @@ class Claimed(NamedTuple):
     suppressed: str | None  # why the contact is suppressed
     block: Block | None
     frozen: Frozen | None  # the latest frozen request, if any attempt has begun
+    purpose: str = "service"
 
 
 class Start(NamedTuple):

@@ -28,12 +28,14 @@ __all__ = [
     "LookupUrl",
     "Name",
     "Number",
+    "Purposes",
     "Queue",
     "SecretField",
     "SecretsField",
     "Sender",
     "SmtpUrl",
     "Switch",
+    "UnsubscribeUrl",
     "Whole",
     "Zone",
     "channel_of",
@@ -42,6 +44,9 @@ __all__ = [
 ]
 
 URL_CHARACTERS_MAX: Final = 2_048
+UNSUBSCRIBE_URL_CHARACTERS_MAX: Final = 400  # it stands in a header's line of 998, with a token behind it
+PURPOSES_MAX: Final = 100
+PURPOSE_CHARACTERS_MAX: Final = 50
 NAME_CHARACTERS_MAX: Final = 100
 SECRETS_MAX: Final = 8  # that sign one request while they rotate
 DOTS: Final = re.compile(r"/(?:\.|%2e){1,2}(?:[/?#]|$)", re.IGNORECASE)
@@ -133,6 +138,13 @@ def channel_of(channel: Channel) -> BeforeValidator:
     return BeforeValidator(fit)
 
 
+def _parted(value: Any) -> Any:
+    """A list, or from the environment text with commas."""
+    if isinstance(value, EnvText):
+        return tuple(part.strip() for part in value.split(","))
+    return tuple(value) if isinstance(value, list) else value
+
+
 def _only_queue(text: str) -> str:
     if text != "database":
         raise ValueError('only "database" is in this version of Duly; brokers are not in it yet')
@@ -141,6 +153,11 @@ def _only_queue(text: str) -> str:
 
 Name = Annotated[str, Field(max_length=NAME_CHARACTERS_MAX), AfterValidator(_plain_name)]
 AccountName = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS_MAX), AfterValidator(_printable)]
+Purposes = Annotated[
+    tuple[Annotated[str, Field(min_length=1, max_length=PURPOSE_CHARACTERS_MAX), AfterValidator(_printable)], ...],
+    BeforeValidator(_parted),
+    Field(min_length=1, max_length=PURPOSES_MAX),
+]
 Zone = Annotated[str, AfterValidator(_zone)]
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 Queue = Annotated[str, AfterValidator(_only_queue)]
@@ -214,6 +231,16 @@ def _lookup_url(text: str) -> str:
     return whole.removesuffix(STAND_IN + after[0]) + DELIVERY + after[0]
 
 
+def _unsubscribe_url(text: str) -> str:
+    """In its normal form, without the slash at its end."""
+    url = _endpoint_url(text)
+    if not url.startswith("https://"):
+        raise ValueError("must be https: mail programs follow no other link (RFC 8058)")
+    if "?" in url:
+        raise ValueError("holds a query; a token is put behind its path, so take away what follows the ?")
+    return url.rstrip("/")
+
+
 def _sender(text: str) -> str:
     if not text.isprintable() or not SENDER.fullmatch(text):
         raise ValueError('not a sender; write "reminders@example.com" or "Name <reminders@example.com>"')
@@ -224,4 +251,5 @@ DatabaseField = Annotated[InstanceOf[Database], BeforeValidator(_database), Plai
 SmtpUrl = Annotated[str, Field(max_length=URL_CHARACTERS_MAX), AfterValidator(_smtp_url)]
 EndpointUrl = Annotated[str, AfterValidator(_endpoint_url)]  # in its normal form
 LookupUrl = Annotated[str, AfterValidator(_lookup_url)]  # as that, with `{delivery}` once, or empty
+UnsubscribeUrl = Annotated[str, Field(max_length=UNSUBSCRIBE_URL_CHARACTERS_MAX), AfterValidator(_unsubscribe_url)]
 Sender = Annotated[str, Field(max_length=320), AfterValidator(_sender)]

@@ -24,12 +24,14 @@ from duly.runtime.config.fields import (
     LookupUrl,
     Name,
     Number,
+    Purposes,
     Queue,
     SecretField,
     SecretsField,
     Sender,
     SmtpUrl,
     Switch,
+    UnsubscribeUrl,
     Whole,
     Zone,
     channel_of,
@@ -37,7 +39,7 @@ from duly.runtime.config.fields import (
 from duly.runtime.config.layers import Key, Origin
 from duly.runtime.config.values import SmtpServer, parse_smtp
 
-__all__ = ["KINDS", "Account", "Config", "Endpoint", "Provider", "Smtp", "Template", "Webhook"]
+__all__ = ["KINDS", "Account", "Config", "Endpoint", "Provider", "Smtp", "Template", "Unsubscribe", "Webhook"]
 
 TABLES_MAX: Final = 10_000  # endpoints, accounts, templates: each
 PROVIDERS_MAX: Final = 100
@@ -141,6 +143,14 @@ class Template(Table):
     sms_to_gsm: Switch = False  # by SMS, typographic quotes, dashes and blanks become plain ones
 
 
+class Unsubscribe(Table):
+    """Unsubscribing by one click (RFC 8058): where the links lead, what signs them, and whose mail has them."""
+
+    url: UnsubscribeUrl
+    secrets: SecretsField = Field(alias="secret")  # the first makes links, all of them read them
+    purposes: Purposes = ("marketing",)
+
+
 class Config(Table):
     """The whole configuration. `file` is None if everything came from the environment."""
 
@@ -152,6 +162,7 @@ class Config(Table):
     endpoints: dict[Name, Endpoint] = Field(default_factory=dict, max_length=TABLES_MAX)
     accounts: dict[AccountName, Account] = Field(default_factory=dict, max_length=TABLES_MAX)
     templates: dict[Name, Template] = Field(default_factory=dict, max_length=TABLES_MAX)
+    unsubscribe: Unsubscribe | None = None
 
     _file: Path | None = PrivateAttr(None)
     _origins: Mapping[Key, Origin] = PrivateAttr(default_factory=dict)
