@@ -34,6 +34,8 @@ COMMANDS: Final = (
     "tick",
     "work",
     "views",
+    "preview",
+    "send_test",
     "cancel",
     "holds",
     "restore",

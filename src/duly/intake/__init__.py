@@ -5,10 +5,11 @@ not taken. Hostile input is expected: every row ends as a reminder or as a `Reje
 and memory.
 """
 
-from duly.intake.addresses import normal_url
+from duly.intake.addresses import normal_email, normal_phone, normal_url
 from duly.intake.rejected import RejectedFile
 from duly.intake.rejection import Rejection
 from duly.intake.rows import FORMATS, Rows, open_rows, read
+from duly.intake.single import read_single
 from duly.intake.submission import Intake, KnownTemplates
 
 __all__ = [
@@ -18,7 +19,10 @@ __all__ = [
     "RejectedFile",
     "Rejection",
     "Rows",
+    "normal_email",
+    "normal_phone",
     "normal_url",
     "open_rows",
     "read",
+    "read_single",
 ]

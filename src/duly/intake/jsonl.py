@@ -18,7 +18,7 @@ from duly.errors import InputError
 from duly.intake.lines import LINE_BYTES_MAX, Line, Lines
 from duly.intake.rejection import Rejection
 
-__all__ = ["read_jsonl"]
+__all__ = ["object_of", "read_jsonl"]
 
 WHOLE_DIGITS_MAX: Final = 1_000
 
@@ -34,7 +34,7 @@ def read_jsonl(lines: Lines) -> Iterator[tuple[int, Mapping[str, Any] | Rejectio
         if first:
             _check_shape(line)
             first = False
-        yield line.number, _object(line)
+        yield line.number, object_of(line)
 
 
 def _check_shape(line: Line) -> None:
@@ -45,7 +45,8 @@ def _check_shape(line: Line) -> None:
         raise InputError("an object goes over several lines; write each on one line, as `jq -c . FILE` does")
 
 
-def _object(line: Line) -> Mapping[str, Any] | Rejection:
+def object_of(line: Line) -> Mapping[str, Any] | Rejection:
+    """The object on a line, or why it holds none."""
     if line.cut:
         return Rejection(f"the line is longer than {LINE_BYTES_MAX:,} bytes; shorten it", text=line.shown)
     try:

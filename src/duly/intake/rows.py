@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
@@ -21,7 +22,7 @@ from duly.intake.jsonl import read_jsonl
 from duly.intake.lines import Lines
 from duly.intake.rejection import Rejection
 
-__all__ = ["FORMATS", "Rows", "open_rows", "read"]
+__all__ = ["FORMATS", "Rows", "named_stream", "open_rows", "read"]
 
 FORMATS: Final = ("jsonl", "csv")
 
@@ -74,9 +75,23 @@ def read(source: str | os.PathLike[str] | BinaryIO, form: str | None = None) -> 
 
 def open_rows(name: str, form: str | None = None) -> Rows:
     """As `read`, of a file named on the command line: `-` is standard input. Raises InputError."""
-    if name == "-" and sys.stdin is None:
+    return read(_standard_input() if name == "-" else name, form)
+
+
+@contextmanager
+def named_stream(name: str) -> Iterator[BinaryIO]:
+    """The bytes of a file named on the command line: `-` is standard input, which stays open. Raises InputError."""
+    if name == "-":
+        yield _standard_input()
+        return
+    with _open(Path(name)) as stream:
+        yield stream
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
         raise InputError("standard input is closed; pipe the rows in, or name a file")
-    return read(sys.stdin.buffer if name == "-" else name, form)
+    return sys.stdin.buffer
 
 
 def _open(path: Path) -> BinaryIO:

@@ -19,7 +19,7 @@ from datetime import datetime
 from email.utils import format_datetime
 from typing import Final, NamedTuple
 
-__all__ = ["Letter", "compose", "display_name", "mailbox", "plain"]
+__all__ = ["Letter", "compose", "display_name", "headers_of", "mailbox", "plain"]
 
 HEADER_LINE_CHARACTERS_MAX: Final = 78  # RFC 5322, 2.1.1
 ENCODED_LINE_CHARACTERS_MAX: Final = 76  # RFC 2047, 2
@@ -33,6 +33,7 @@ _TURNS: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
 _ATOMS: Final = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*")
 _WORD_START: Final = "=?utf-8?b?"
 _WORD_END: Final = "?="
+_WORDS: Final = re.compile(r"=\?utf-8\?b\?([A-Za-z0-9+/=]*)\?=(?: (?==\?))?")
 
 
 class Letter(NamedTuple):
@@ -83,6 +84,17 @@ def mailbox(header: str, name: str, address: str) -> str:
     line = len(header) + len(": ") + len(phrase.rpartition("\n")[2])
     fits = line + len(address) + len(" <>") <= HEADER_LINE_CHARACTERS_MAX
     return f"{phrase} <{address}>" if fits else f"{phrase}\r\n <{address}>"
+
+
+def headers_of(message: bytes) -> dict[str, str]:
+    """The headers of a composed message in their order, unfolded and decoded, for a person to read."""
+    head = message.partition(b"\r\n\r\n")[0].decode().replace("\r\n ", " ")
+    pairs = (line.partition(": ") for line in head.split("\r\n"))
+    return {name: _WORDS.sub(_decoded, value) for name, _, value in pairs}
+
+
+def _decoded(word: re.Match[str]) -> str:
+    return base64.b64decode(word[1]).decode()
 
 
 # --- headers -------------------------------------------------------------------------------------
