@@ -84,3 +84,13 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     shown = duly(folder, environ, "show", parcel["id"])
     assert [attempt["outcome"] for attempt in shown["attempts"]] == ["unknown", "accepted"]
     assert duly(folder, environ, "show", "visit-9", "--account", "harbour-lofts")["status"] == "cancelled"
+
+
+def test_a_reminder_is_tried_out_as_the_page_says(tmp_path: Path) -> None:
+    """It is shown, and one is sent to the operator, of which the ledger knows nothing."""
+    printed, environ = run("docs/howto/try-out.md", tmp_path)
+    assert "To: Ana <ana@example.com>\nSubject: Inspection on Tuesday\n" in printed
+    assert "as SMS: 1 segment of gsm-7, " in printed
+    assert "to me@example.com\nsubject [test] Inspection on Tuesday\n" in printed
+    assert re.search(r"^outcome +accepted$", printed, re.MULTILINE)
+    assert duly(tmp_path / "try-out", environ, "list")["deliveries"] == []

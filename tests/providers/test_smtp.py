@@ -19,7 +19,7 @@ from duly.core.model import Attempt, Channel, Claimed, Content, Revisions
 from duly.errors import ConfigError, Unrenderable
 from duly.ports import Mail, Provider
 from duly.providers.smtp import MESSAGE_BYTES_MAX, SmtpProvider
-from duly.providers.smtp_message import plain
+from duly.providers.smtp_message import display_name, plain
 from tests.core.values import claimed
 
 NOW = datetime(2026, 12, 1, 14, 0, tzinfo=UTC)
@@ -97,7 +97,7 @@ def test_a_mail_reads_back(subject: str, text: str, html: str | None, name: str 
     mail = read(message)
     assert not mail.defects
     assert mail["Subject"] == plain(subject)
-    assert recipient_of(message) == (plain(name or ""), "ana@example.com")
+    assert recipient_of(message) == (display_name(name or ""), "ana@example.com")
     assert content_of(mail, "plain") == as_delivered(text)
     assert html is None or content_of(mail, "html") == as_delivered(html)
 

@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 
+from duly.content import Template
 from duly.core.caps import Cap
 from duly.core.keys import show
 from duly.core.model import HoldPolicy, LookKind, OnDoubt
 from duly.core.quiet_hours import read_windows
+from duly.core.unsubscribe import Links
 from duly.errors import ConfigError, DulyError, SchemaError
 from duly.ports import Filters, Request
+from duly.providers.smtp import SmtpProvider
 from duly.runtime import bootstrap
 from duly.runtime.config import Config, parse
 from duly.runtime.worker import Plant
@@ -147,6 +150,48 @@ def test_an_account_says_how_much_is_enough(folder: Path) -> None:
     assert policies.cap("shy", "marketing") == Cap(3, timedelta(days=1))
     assert policies.cap("shy", "service") == Cap(10, timedelta(weeks=1))
     assert [policies.cap("shy", "security"), policies.cap("unheard-of", "marketing")] == [None, None]
+
+
+def test_a_template_is_what_the_configuration_says(folder: Path) -> None:
+    """Its parts, and what its text may cost as SMS."""
+    text = '[templates.note]\nsubject = "s"\ntext = "t"\nhtml = "h"\nsms_segments_max = 3\nsms_to_gsm = true\n'
+    source = bootstrap.templates(config_of(folder, text)).source("note")
+    assert source == Template("note", "s", "t", "h", sms_segments_max=3, sms_to_gsm=True)
+
+
+UNSUBSCRIBE = """
+[unsubscribe]
+url = "https://r.example.com/u"
+secret = ["env:NEW", "a secret of thirty-two bytes ...."]
+purposes = ["news"]
+"""
+
+
+def test_mail_can_be_unsubscribed_from(folder: Path) -> None:
+    """Where links are configured, the newest secret makes them under the ledger's namespace, and all can be read by."""
+    environ = {"NEW": "n" * 32, "MAIL_PASSWORD": "secret"}
+    config = config_of(folder, MAIL, UNSUBSCRIBE, environ=environ)
+    mail = opened(config).providers["mail"]
+    assert isinstance(mail, SmtpProvider)
+    assert mail.links == Links("https://r.example.com/u", b"n" * 32, frozenset({"news"}), NAMESPACE)
+    assert bootstrap.unsubscribe_secrets(config) == [b"n" * 32, b"a secret of thirty-two bytes ...."]
+
+
+def test_without_a_table_nothing_can_be_unsubscribed_from(folder: Path) -> None:
+    """Mail has no links, and no token can be read."""
+    config = config_of(folder, MAIL, environ={"MAIL_PASSWORD": "secret"})
+    mail = opened(config).providers["mail"]
+    assert isinstance(mail, SmtpProvider)
+    assert mail.links is None
+    assert bootstrap.unsubscribe_secrets(config) == []
+
+
+def test_a_secret_that_can_be_guessed_is_refused(folder: Path) -> None:
+    """The line names the key and the least length, and not the secret."""
+    text = refusal(
+        config_of(folder, MAIL, UNSUBSCRIBE, environ={"NEW": "short", "MAIL_PASSWORD": "secret"}), ConfigError
+    )
+    assert text == "unsubscribe.secret[0]: it has 5 bytes, and 16 are the least; make a new one"
 
 
 def test_an_endpoint_has_its_own_terms_and_else_its_providers(folder: Path) -> None:

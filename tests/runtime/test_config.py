@@ -64,6 +64,7 @@ text = "Hello {{ recipient.name }}."
 
 LEAST: Final = 'database = "sqlite:///duly.db"\n'
 LOFTS: Final = LEAST + '[accounts.lofts]\nzone = "Europe/Berlin"\n'
+UNSUBSCRIBE: Final = LEAST + '[unsubscribe]\nurl = "https://r.example.com/u/"\nsecret = "env:S"\n'
 HOOKS: Final = LEAST + '[providers.hooks]\nkind = "webhook"\nsecret = "env:S"\n'
 MAIL: Final = LEAST + '[providers.mail]\nkind = "smtp"\nurl = "smtp://localhost"\nfrom = "a@example.com"\n'
 
@@ -134,6 +135,40 @@ def test_a_place_to_ask_is_kept_in_its_normal_form(written: str, meant: str) -> 
     assert isinstance(hooks, Webhook)
     assert (hooks.lookup_url, config.endpoints["a"].lookup_url) == (meant, meant)
     assert config.endpoints["a"].settling_seconds is None
+
+
+def test_what_a_template_may_cost_as_sms() -> None:
+    """Ten segments of the text as it is, unless the template says otherwise."""
+    chosen = "[templates.b]\ntext = 'x'\nsms_segments_max = 3\nsms_to_gsm = true"
+    templates = read(f"{LEAST}[templates.a]\ntext = 'x'\n{chosen}").templates
+    assert (templates["a"].sms_segments_max, templates["a"].sms_to_gsm) == (10, False)
+    assert (templates["b"].sms_segments_max, templates["b"].sms_to_gsm) == (3, True)
+
+
+def test_unsubscribing_is_configured() -> None:
+    """The URL is kept in its normal form, marketing is the purpose by default, and several secrets rotate."""
+    least, none = read(UNSUBSCRIBE).unsubscribe, read(LEAST).unsubscribe
+    assert none is None
+    assert least is not None
+    assert (least.url, least.purposes) == ("https://r.example.com/u", ("marketing",))
+    more = read(UNSUBSCRIBE.replace('"env:S"', '["env:NEW", "env:OLD"]') + 'purposes = ["news", "offers"]').unsubscribe
+    assert more is not None
+    assert more.purposes == ("news", "offers")
+    assert [secret.key for secret in more.secrets] == ["unsubscribe.secret[0]", "unsubscribe.secret[1]"]
+
+
+def test_unsubscribing_is_configured_by_the_environment() -> None:
+    """Each key has its variable; purposes are parted by commas, and a secret stays a secret."""
+    environ = {
+        "DULY_UNSUBSCRIBE__URL": "https://r.example.com/u",
+        "DULY_UNSUBSCRIBE__SECRET": "topsecret",
+        "DULY_UNSUBSCRIBE__PURPOSES": "news, offers",
+    }
+    config = read(LEAST, environ)
+    assert config.unsubscribe is not None
+    assert config.unsubscribe.purposes == ("news", "offers")
+    assert config.unsubscribe.secrets[0].reveal() == "topsecret"
+    assert "topsecret" not in repr(config) + str(document(config)) + str(list(lines(config)))
 
 
 def test_nothing_changes_after_loading() -> None:
@@ -257,6 +292,44 @@ REFUSED: Final = {
         "duly.toml: accounts.a.hold_alarm: must be shorter than hold_for of this account",
     ),
     "template without text": (LEAST + '[templates.t]\nsubject = "x"', "duly.toml: templates.t.text: missing"),
+    "no segments": (
+        LEAST + '[templates.t]\ntext = "x"\nsms_segments_max = 0',
+        "duly.toml: templates.t.sms_segments_max: must be at least 1",
+    ),
+    "more segments than an SMS has": (
+        LEAST + '[templates.t]\ntext = "x"\nsms_segments_max = 256',
+        "duly.toml: templates.t.sms_segments_max: must be at most 255",
+    ),
+    "links in the clear": (
+        UNSUBSCRIBE.replace("https", "http"),
+        "duly.toml: unsubscribe.url: must be https: mail programs follow no other link (RFC 8058)",
+    ),
+    "links with a query": (
+        UNSUBSCRIBE.replace("/u/", "/u?a=b"),
+        "duly.toml: unsubscribe.url: holds a query; a token is put behind its path, so take away what follows the ?",
+    ),
+    "links that no header holds": (
+        UNSUBSCRIBE.replace("/u/", "/u" * 200),
+        "duly.toml: unsubscribe.url: longer than 400 characters",
+    ),
+    "links that nothing signs": (
+        UNSUBSCRIBE.replace('secret = "env:S"', ""),
+        'duly.toml: unsubscribe.secret: missing; write "env:NAME" or "file:PATH", naming where a long random secret is',
+    ),
+    "links for nothing": (UNSUBSCRIBE + "purposes = []", "duly.toml: unsubscribe.purposes: must not be empty"),
+    "a purpose that is no name": (
+        UNSUBSCRIBE + 'purposes = ["a\\nb"]',
+        "duly.toml: unsubscribe.purposes: a name holds no control characters",
+    ),
+    "a purpose that is no list": (
+        UNSUBSCRIBE + 'purposes = "marketing"',
+        "duly.toml: unsubscribe.purposes: expected a list, got text",
+    ),
+    "unknown key about unsubscribing": (
+        UNSUBSCRIBE + 'purpose = ["marketing"]',
+        'duly.toml: unsubscribe.purpose: unknown key; did you mean "purposes"?',
+    ),
+    "value for unsubscribing": (LEAST + "unsubscribe = 5", "duly.toml: unsubscribe: expected a table, got a number"),
     "name with a blank": (
         LEAST + '[templates."a b"]\ntext = "x"',
         'duly.toml: templates."a b": a name holds letters, digits, - and _ only',

@@ -35,6 +35,8 @@ COMMANDS: Final = (
     "tick",
     "work",
     "views",
+    "preview",
+    "send_test",
     "cancel",
     "holds",
     "restore",

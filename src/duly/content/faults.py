@@ -17,6 +17,7 @@ from jinja2.exceptions import SecurityError
 
 from duly.content.language import NotPrintable, TooMuch
 from duly.content.look import Look, Mention, Path
+from duly.content.times import NotATime, UnknownStyle, is_moment
 
 __all__ = ["describe"]
 
@@ -41,10 +42,12 @@ def _line(traceback: TracebackType | None, template: jinja2.Template) -> int:
 
 def _reason(error: Exception, look: Look, names: Mapping[str, Any], line: int) -> str:
     match error:
-        case TooMuch():
+        case TooMuch() | UnknownStyle():
             return str(error)
         case NotPrintable():
             return _not_printable(_nearest(look.printed, line), names)
+        case NotATime():
+            return _not_a_time(_nearest(look.timed, line), names)
         case SecurityError():
             return "it asks for something that the sandbox keeps away"
         case UndefinedError():
@@ -66,6 +69,17 @@ def _not_printable(printed: list[Path], names: Mapping[str, Any]) -> str:
     return "null, or a method, is printed"
 
 
+def _not_a_time(timed: list[Path], names: Mapping[str, Any]) -> str:
+    wrong = (path for path in timed if _gap(path, names) is None and _is_no_moment(path, names))
+    place = next(map(_spell, wrong), "what it shows as a time")
+    return f"{place} is not a time; write one like 2026-12-01T09:00:00-05:00"
+
+
+def _is_no_moment(path: Path, names: Mapping[str, Any]) -> bool:
+    """What a name of the template's own stands for is not known any more: it is suspected."""
+    return path[0] not in names or not is_moment(_value(path, names))
+
+
 def _undefined(message: str, mentions: list[Path], names: Mapping[str, Any]) -> str:
     kind, _, text = message.partition(": ")
     if kind == "hint":
@@ -84,6 +98,8 @@ def _gap(path: Path, names: Mapping[str, Any]) -> Path | None:
     """The shortest beginning of the chain that the row does not have; None if it has all, or cannot be asked."""
     value: Any = names
     for length, name in enumerate(path, 1):
+        if value is None:
+            return path[:length]
         if not isinstance(value, (dict, list)):
             return None
         try:

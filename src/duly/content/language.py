@@ -13,8 +13,9 @@ and is escaped in HTML), and a value that it brings cannot keep a rendering busy
 What comes out is bounded too, but only once it is made: an author who pads or joins by a width or a text
 from the data (`center(data.width)`) lets the data choose how much memory that takes for a moment.
 
-Two additions to Jinja2. In `data.items` a key of the data comes before a method of Python's dict.
-And what is not a value (null, a method) can be tested, but not printed: nobody is greeted as "None".
+Three additions to Jinja2. In `data.items` a key of the data comes before a method of Python's dict. What
+is not a value (null, a method) can be tested, but not printed: nobody is greeted as "None". And there are
+filters for dates and times, see `duly.content.times`.
 
 Source of the sandbox: https://jinja.palletsprojects.com/en/stable/sandbox/
 """
@@ -28,6 +29,8 @@ from typing import Any, Final
 from jinja2 import StrictUndefined, TemplateSyntaxError, Undefined, nodes, pass_context
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from duly.content.times import FILTERS, STYLES
 
 __all__ = ["STEPS", "STEPS_MAX", "Environment", "NotPrintable", "TooMuch"]
 
@@ -77,7 +80,7 @@ class Environment(ImmutableSandboxedEnvironment):
     def __init__(self, *, autoescape: bool) -> None:
         super().__init__(autoescape=autoescape, undefined=Missing, finalize=_printable, keep_trailing_newline=True)
         self.globals = {"range": _range}
-        self.filters["counted"] = _counted
+        self.filters |= {"counted": _counted, **FILTERS}
         del self.filters["random"]
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
@@ -86,6 +89,8 @@ class Environment(ImmutableSandboxedEnvironment):
             raise TemplateSyntaxError(f"{{% {_REFUSED[type(node)]} %}} is not part of the language", node.lineno)
         for loop in tree.find_all(nodes.For):
             _count(loop, self)
+        for shown in tree.find_all(nodes.Filter):
+            _check_style(shown)
         return tree
 
     def getattr(self, obj: Any, attribute: str) -> Any:
@@ -115,6 +120,16 @@ def _count(loop: nodes.For, environment: Environment) -> None:
         raise TemplateSyntaxError("recursive loops are not part of the language", loop.lineno)
     counted = nodes.Filter(loop.iter, "counted", [], [], None, None)
     loop.iter = counted.set_lineno(loop.lineno).set_environment(environment)
+
+
+def _check_style(shown: nodes.Filter) -> None:
+    """Find a mistyped style before any row does; one that the data brings is found when it comes."""
+    if shown.name not in FILTERS:
+        return
+    styles = [style.value for style in shown.args if isinstance(style, nodes.Const)]
+    surplus = len(shown.args) > 1 or shown.kwargs or shown.dyn_args or shown.dyn_kwargs
+    if surplus or not set(STYLES).issuperset(styles):
+        raise TemplateSyntaxError(f"{shown.name} takes one of {', '.join(STYLES)}, in quotes, or nothing", shown.lineno)
 
 
 @pass_context

@@ -6,6 +6,8 @@ from typing import NamedTuple, TypeAlias
 
 from jinja2 import nodes
 
+from duly.content.times import FILTERS
+
 __all__ = ["Look", "Mention", "Path", "look_at"]
 
 #: The names of one chain, as in `data.unit.number`: ("data", "unit", "number").
@@ -20,10 +22,14 @@ class Mention(NamedTuple):
 
 
 class Look(NamedTuple):
-    """All chains of a template in its order, the longest only; and those that are printed, also through filters."""
+    """All chains of a template in its order, the longest only; those printed, also through filters; those shown as
+    times, and whether anything is.
+    """
 
     mentions: tuple[Mention, ...]
     printed: tuple[Mention, ...]
+    timed: tuple[Mention, ...]
+    shows_times: bool
 
     def decides_by(self, root: str) -> bool:
         """Whether the template does more with this name than print what is in it."""
@@ -36,7 +42,9 @@ def look_at(tree: nodes.Template) -> Look:
     printed = (_mention(_unfiltered(expression)) for expression in outputs)
     found: list[Mention] = []
     _gather(tree, found)
-    return Look(tuple(found), tuple(mention for mention in printed if mention))
+    times = [shown for shown in tree.find_all(nodes.Filter) if shown.name in FILTERS]
+    timed = (_mention(shown.node) for shown in times if shown.node is not None)
+    return Look(tuple(found), tuple(filter(None, printed)), tuple(filter(None, timed)), bool(times))
 
 
 def _gather(node: nodes.Node, found: list[Mention]) -> None:

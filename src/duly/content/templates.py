@@ -7,13 +7,20 @@ The names that a template may use:
     reminder     `key` (the caller's idempotency key), `account`
     occurrence   the label of this firing: `once`
     due_at       the due time, a datetime in the recipient's zone if he has one, else in UTC:
-                 `due_at.strftime("%d %B, %H:%M")`
+                 `due_at | date("full")`, `due_at.strftime("%d %B, %H:%M")`
+    late         null if it is on time; else `by`, in the recipient's words ("2 hours"), and `minutes`
     range        as in Python, up to 1,000 numbers
+
+Dates and times are shown by the filters of `duly.content.times`.
 
 A template that uses any other name is refused when it is read. A name of `data` that is not there, or
 that is null where it is printed, makes that row unrenderable; `missing` says so already at import. Null
 can be tested: `{% if recipient.name %}`, `{{ recipient.name or "neighbour" }}`. Only `html` is escaped;
-subject and text are plain. The subject is one line of at most 998 characters (RFC 5322, 2.1.1).
+subject and text are plain. The subject is one line of at most 998 characters (RFC 5322, 2.1.1). What goes
+by SMS may not take more segments than its template allows.
+
+A row that is pinned to an earlier version is rendered by it, where it is known: `with_versions`. What a text
+may cost is the current template's to say.
 
 Every error that Jinja2 or Python raises while rendering becomes `Unrenderable`, whose text names the
 template, the part, the line and the name, and never a value of the data. What bounds a rendering's time
@@ -22,9 +29,10 @@ and size is told in `duly.content.language`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -34,8 +42,9 @@ from jinja2 import TemplateSyntaxError, meta
 from duly.content.faults import describe
 from duly.content.language import STEPS, Environment, TooMuch
 from duly.content.look import Mention, look_at
-from duly.core import keys, text
-from duly.core.model import Claimed, Content
+from duly.content.times import READER, Reader, lateness
+from duly.core import keys, sms, text
+from duly.core.model import Channel, Claimed, Content
 from duly.core.schedule import ONCE
 from duly.errors import ConfigError, Unrenderable
 
@@ -45,9 +54,14 @@ SUBJECT_CHARACTERS_MAX: Final = 998
 PART_BYTES_MAX: Final = 100 * 1024
 VERSION_CHARACTERS: Final = 12
 ZONES_CACHED_MAX: Final = 1_024
+EARLIER_VERSIONS_CACHED_MAX: Final = 1_000
 
-_KNOWN: Final = frozenset({"data", "recipient", "reminder", "occurrence", "due_at", "range"})
-_FIELDS: Final = {"recipient": frozenset({"id", "name", "zone", "locale"}), "reminder": frozenset({"key", "account"})}
+_KNOWN: Final = frozenset({"data", "recipient", "reminder", "occurrence", "due_at", "late", "range"})
+_FIELDS: Final = {
+    "recipient": frozenset({"id", "name", "zone", "locale"}),
+    "reminder": frozenset({"key", "account"}),
+    "late": frozenset({"by", "minutes"}),
+}
 _PLAIN: Final = Environment(autoescape=False)
 _HTML: Final = Environment(autoescape=True)
 #: Stands for a recipient of whom only the id is known: the store will look him up.
@@ -57,12 +71,14 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The source of one template."""
+    """The source of one template, and what its text may do as SMS, which is no part of its version."""
 
     name: str
     subject: str
     text: str
     html: str | None = None
+    sms_segments_max: int = 10
+    sms_to_gsm: bool = False  # typographic characters become plain ones, see `sms.to_gsm`
 
     @property
     def version(self) -> str:
@@ -76,7 +92,10 @@ class TemplateSet:
 
     def __init__(self, templates: Mapping[str, Template], part_bytes_max: int = PART_BYTES_MAX) -> None:
         """Compile them all. Raises ConfigError, which names the template, the part and the line."""
+        self._sources = dict(templates)
+        self._part_bytes_max = part_bytes_max
         self._compiled = {name: _Compiled(template, part_bytes_max) for name, template in templates.items()}
+        self._earlier: Mapping[tuple[str, str], Template] = {}
 
     def __contains__(self, name: object) -> bool:
         return name in self._compiled
@@ -84,9 +103,22 @@ class TemplateSet:
     def __iter__(self) -> Iterator[str]:
         return iter(self._compiled)
 
+    def source(self, name: str) -> Template:
+        """The current source of a template. Raises KeyError for a name that is not in the set."""
+        return self._sources[name]
+
+    def with_versions(self, sources: Iterable[Template]) -> TemplateSet:
+        """A set of the same templates and of earlier versions, each compiled when a row asks for it."""
+        more = copy(self)
+        more._earlier = {**self._earlier, **{(one.name, one.version): self._as_sms(one) for one in sources}}  # noqa: SLF001 - of its kind
+        return more
+
     def render(self, row: Claimed) -> Content:
-        """Render the row's template. Raises Unrenderable, with the reason that views show."""
-        compiled = self._compiled.get(row.template)
+        """Render the row's template. Raises Unrenderable, with the reason that views show.
+
+        It is that of the row's `template_version`, where a row says one that is known, else the current one.
+        """
+        compiled = self._pinned(row) or self._compiled.get(row.template)
         if compiled is None:
             raise Unrenderable(f"template {row.template} is not configured; add it and redrive")
         recipient = {
@@ -96,7 +128,21 @@ class TemplateSet:
             "locale": row.recipient_locale,
         }
         reminder = {"key": row.reminder_key, "account": row.account}
-        return compiled.render(_names(row.data, recipient, reminder, row.occurrence, row.due_at))
+        content = compiled.render(_names(row.data, recipient, reminder, row.occurrence, row.due_at))
+        return compiled.as_sms(content) if row.channel is Channel.SMS else content
+
+    def _pinned(self, row: Claimed) -> _Compiled | None:
+        source = self._earlier.get((row.template, getattr(row, "template_version", None) or ""))
+        if source is None:
+            return None
+        try:
+            return _earlier_version(source, self._part_bytes_max)
+        except ConfigError as error:
+            raise Unrenderable(f"{error} (in its version {source.version})") from None
+
+    def _as_sms(self, earlier: Template) -> Template:
+        current = self._sources.get(earlier.name, earlier)
+        return replace(earlier, sms_segments_max=current.sms_segments_max, sms_to_gsm=current.sms_to_gsm)
 
     def missing(
         self,
@@ -128,6 +174,7 @@ def _names(
     reminder: Mapping[str, str],
     occurrence: str,
     due_at: datetime,
+    late: timedelta | None = None,
 ) -> dict[str, Any]:
     return {
         "data": data,
@@ -135,6 +182,7 @@ def _names(
         "reminder": reminder,
         "occurrence": occurrence,
         "due_at": due_at,
+        "late": late,
         "range": _PLAIN.globals["range"],
         STEPS: [0],
     }
@@ -150,26 +198,47 @@ class _Compiled:
         if template.html is not None:
             self._html = _Part(template.name, "html", template.html, _HTML, bytes_max)
         parts = [part for part in (self._subject, self._text, self._html) if part]
-        self._name = template.name
-        self._version = template.version
-        self._asks_time = any("due_at" in part.names for part in parts)
+        self._source, self._version = template, template.version
+        self._asks_time = any(part.look.shows_times or part.names & {"due_at", "late"} for part in parts)
         self.asks_recipient = any(part.look.decides_by("recipient") for part in parts)
 
     def render(self, names: dict[str, Any]) -> Content:
         """Raises Unrenderable."""
         if self._asks_time:
-            names["due_at"] = names["due_at"].astimezone(self._zone(names["recipient"]["zone"]))
+            self._tell_times(names)
         subject = text.one_line(self._subject.render(names), SUBJECT_CHARACTERS_MAX)
         html = None if self._html is None else self._html.render(names)
         return Content(subject, self._text.render(names), html, self._version)
+
+    def as_sms(self, content: Content) -> Content:
+        """The content as it goes by SMS. Raises Unrenderable if its text takes too many segments."""
+        said = sms.to_gsm(content.text) if self._source.sms_to_gsm else content.text
+        segments, most = sms.measure(said).segments, self._source.sms_segments_max
+        if segments > most:
+            raise Unrenderable(
+                f"template {self._source.name}, text: it takes {segments} SMS segments, over the {most} allowed;"
+                " shorten it, or raise sms_segments_max"
+            )
+        return content._replace(text=said)
+
+    def _tell_times(self, names: dict[str, Any]) -> None:
+        reader = Reader(self._zone(names["recipient"]["zone"]), names["recipient"]["locale"])
+        names["due_at"] = names["due_at"].astimezone(reader.zone)
+        names["late"] = lateness(names["late"], reader)
+        names[READER] = reader
 
     def _zone(self, name: str | None) -> tzinfo:
         try:
             return _zone(name) if name else UTC
         except (KeyError, ValueError, OSError):
             raise Unrenderable(
-                f"template {self._name}: this machine does not know the recipient's zone; update tzdata"
+                f"template {self._source.name}: this machine does not know the recipient's zone; update tzdata"
             ) from None
+
+
+@lru_cache(EARLIER_VERSIONS_CACHED_MAX)
+def _earlier_version(template: Template, bytes_max: int) -> _Compiled:
+    return _Compiled(template, bytes_max)
 
 
 class _Part:

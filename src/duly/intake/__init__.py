@@ -5,10 +5,11 @@ not taken. Hostile input is expected: every row ends as a reminder or as a `Reje
 and memory.
 """
 
-from duly.intake.addresses import normal_url
+from duly.intake.addresses import normal_email, normal_phone, normal_url
 from duly.intake.rejected import RejectedFile
 from duly.intake.rejection import Rejection
-from duly.intake.rows import FORMATS, Rows, first_object, open_rows, read
+from duly.intake.rows import FORMATS, Rows, open_rows, read
+from duly.intake.single import read_single
 from duly.intake.submission import Intake, KnownTemplates
 from duly.intake.when import When, read_schedule
 from duly.intake.zones import find as find_zone
@@ -22,9 +23,11 @@ __all__ = [
     "Rows",
     "When",
     "find_zone",
-    "first_object",
+    "normal_email",
+    "normal_phone",
     "normal_url",
     "open_rows",
     "read",
     "read_schedule",
+    "read_single",
 ]

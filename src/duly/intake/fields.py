@@ -33,6 +33,8 @@ FIELDS: Final = frozenset(
         "grace",
         "deadline",
         "late",
+        "late_until",
+        "group",
         "lane",
         "purpose",
         "event_version",

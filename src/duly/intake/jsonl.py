@@ -7,7 +7,6 @@ parser, which keeps both as they are; what becomes of them is for the check of t
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,7 @@ from duly.errors import InputError
 from duly.intake.lines import LINE_BYTES_MAX, Line, Lines
 from duly.intake.rejection import Rejection
 
-__all__ = ["read_jsonl", "read_object"]
+__all__ = ["object_of", "read_jsonl"]
 
 WHOLE_DIGITS_MAX: Final = 1_000
 
@@ -35,19 +34,7 @@ def read_jsonl(lines: Lines) -> Iterator[tuple[int, Mapping[str, Any] | Rejectio
         if first:
             _check_shape(line)
             first = False
-        yield line.number, _object(line)
-
-
-def read_object(raw: bytes) -> Mapping[str, Any] | Rejection:
-    """The object that these bytes are, or the one on their first line that is not blank, or why there is none."""
-    whole = _object(Line(1, raw, cut=len(raw) > LINE_BYTES_MAX))
-    if not isinstance(whole, Rejection):
-        return whole
-    line = Lines(io.BytesIO(raw)).first()
-    if line is None:
-        return Rejection("nothing is in it; write one reminder as JSON")
-    first = _object(line)
-    return whole if isinstance(first, Rejection) and line.raw.strip() in (b"{", b"[") else first
+        yield line.number, object_of(line)
 
 
 def _check_shape(line: Line) -> None:
@@ -58,7 +45,8 @@ def _check_shape(line: Line) -> None:
         raise InputError("an object goes over several lines; write each on one line, as `jq -c . FILE` does")
 
 
-def _object(line: Line) -> Mapping[str, Any] | Rejection:
+def object_of(line: Line) -> Mapping[str, Any] | Rejection:
+    """The object on a line, or why it holds none."""
     if line.cut:
         return Rejection(f"the line is longer than {LINE_BYTES_MAX:,} bytes; shorten it", text=line.shown)
     try:

@@ -6,23 +6,23 @@ character that is not blank: `{` or `[` is JSON Lines, anything else is CSV.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
 
 from duly.errors import InputError
 from duly.intake.csv_rows import read_csv
-from duly.intake.jsonl import read_jsonl, read_object
-from duly.intake.lines import LINE_BYTES_MAX, Lines
+from duly.intake.jsonl import read_jsonl
+from duly.intake.lines import Lines
 from duly.intake.rejection import Rejection
 
-__all__ = ["FORMATS", "Rows", "first_object", "open_rows", "read"]
+__all__ = ["FORMATS", "Rows", "named_stream", "open_rows", "read"]
 
 FORMATS: Final = ("jsonl", "csv")
 
@@ -78,16 +78,14 @@ def open_rows(name: str, form: str | None = None) -> Rows:
     return read(_standard_input() if name == "-" else name, form)
 
 
-def first_object(name: str) -> Mapping[str, Any]:
-    """The one object of a JSON file, or the first of JSON Lines; `-` is standard input. Raises InputError."""
-    try:
-        with contextlib.nullcontext(_standard_input()) if name == "-" else _open(Path(name)) as stream:
-            found = read_object(stream.read(LINE_BYTES_MAX + 1))
-    except OSError as error:
-        raise InputError(f"the file cannot be read: {error}") from None
-    if isinstance(found, Rejection):
-        raise found
-    return found
+@contextmanager
+def named_stream(name: str) -> Iterator[BinaryIO]:
+    """The bytes of a file named on the command line: `-` is standard input, which stays open. Raises InputError."""
+    if name == "-":
+        yield _standard_input()
+        return
+    with _open(Path(name)) as stream:
+        yield stream
 
 
 def _standard_input() -> BinaryIO:

@@ -2,7 +2,7 @@
 
 Everything is decided here, while somebody is looking: unknown fields, wrong types, addresses, zones,
 times, and whether the template can be rendered with the data. What a later version will understand
-(`repeat`, `fallback`, a recipient's own quiet hours, other policies for late ones) is refused, never ignored.
+(`fallback`, `late: "summarize"`) is refused, never ignored.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Any, Final, Protocol
 
 from duly.core import keys
 from duly.core.model import Channel, Lane, NewContact, NewReminder
+from duly.intake import zones
 from duly.intake.body import body_hash, read_data, written
 from duly.intake.fields import FIELDS, choice, kind, known, label, need, number, shown
+from duly.intake.late import read_late
 from duly.intake.recipients import Recipient, read_recipient
 from duly.intake.rejection import Rejection, did_you_mean
-from duly.intake.when import REPEATING_FIELDS, When, read_when
+from duly.intake.when import When, read_when
 
 __all__ = ["Intake", "KnownTemplates"]
 
@@ -25,9 +27,9 @@ KEY_CHARACTERS_MAX: Final = 255
 ACCOUNT_CHARACTERS_MAX: Final = 100
 TEMPLATE_CHARACTERS_MAX: Final = 100
 PURPOSE_CHARACTERS_MAX: Final = 50
+GROUP_CHARACTERS_MAX: Final = 255
 EVENT_VERSION_MAX: Final = 2**31 - 1
 
-LATE: Final = "drop"
 PURPOSE: Final = "service"
 
 #: The field that holds a channel's address.
@@ -80,10 +82,11 @@ class Intake:
         _refuse_later_versions(row)
         key = need(row, "idempotency_key", KEY_CHARACTERS_MAX)
         account = need(row, "account", ACCOUNT_CHARACTERS_MAX)
-        recipient = _kept_by_this_version(read_recipient(row.get("to")))
+        recipient = read_recipient(row.get("to"))
+        _check_quiet_hours(recipient, self._account_zones(account))
         channels = self._channels(row.get("channels"), recipient.addresses)
         when = read_when(row, self._account_zones(account), recipient.zone, now)
-        _refuse_repeating(row)
+        late = read_late(row, when)
         template = self._template(row)
         data, data_text = read_data(row)
         self._check_rendering(template, data, recipient, {"key": key, "account": account}, when)
@@ -105,11 +108,20 @@ class Intake:
             zone=when.zone,
             next_due_at=when.first.due_at,
             deadline=when.deadline,
-            deadline_at=when.deadline_at,
-            late=LATE,
+            deadline_at=late.deadline_at,
+            late=late.policy,
             lane=Lane(choice(row, "lane", Lane, Lane.NORMAL)),
             purpose=label(row, "purpose", PURPOSE_CHARACTERS_MAX) or PURPOSE,
             event_version=number(row, "event_version", EVENT_VERSION_MAX),
+            schedule=when.schedule.to_text() if when.goes_on else None,
+            next_label=when.first.label if when.goes_on else None,
+            follows_recipient=when.follows_recipient,
+            zone_data=zones.version() if when.in_zone else None,
+            missed=when.missed,
+            grace=when.grace,
+            recipient_quiet_hours=recipient.quiet_hours,
+            late_until=late.until,
+            group=label(row, "group", GROUP_CHARACTERS_MAX),
             # Last, because only what has been checked can be written.
             body_hash=body_hash({**row, "data": data, "to": recipient.submitted}),
         )
@@ -155,20 +167,15 @@ class Intake:
 
 
 def _refuse_later_versions(row: Mapping[str, Any]) -> None:
-    _refuse(row, "fallback")
-    if row.get("late") not in (None, "", LATE):
-        raise Rejection(f'only "{LATE}" is supported by this version', "late")
+    if row.get("fallback") not in (None, ""):
+        raise Rejection("is not supported by this version; leave it out", "fallback")
 
 
-def _refuse_repeating(row: Mapping[str, Any]) -> None:
-    """They were read, and the ledger cannot keep them yet."""
-    for field in REPEATING_FIELDS:
-        _refuse(row, field)
-
-
-def _refuse(row: Mapping[str, Any], field: str) -> None:
-    if row.get(field) not in (None, ""):
-        raise Rejection("is not supported by this version; leave it out", field)
+def _check_quiet_hours(recipient: Recipient, account_zone: str | None) -> None:
+    if recipient.quiet_hours and not (recipient.zone or account_zone or Channel.SMS in recipient.addresses):
+        raise Rejection(
+            "cannot be told without a zone; give to.zone, or the account one in duly.toml", "to.quiet_hours"
+        )
 
 
 def _only_channel(addresses: Mapping[Channel, str]) -> tuple[Channel, ...]:

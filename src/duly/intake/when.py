@@ -22,14 +22,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from duly.core import moments, schedule
 from duly.core.deadlines import deadline_of
-from duly.core.missed import read_missed
+from duly.core.missed import SKIP_GRACE, read_missed
 from duly.core.schedule import OFFSETS_MAX, Schedule, Slot
 from duly.intake import zones
 from duly.intake.fields import FIELDS, RECIPIENT_FIELDS, kind, known, label, need
 from duly.intake.recipients import read_zone
 from duly.intake.rejection import Rejection
 
-__all__ = ["REPEATING_FIELDS", "When", "read_schedule", "read_when"]
+__all__ = ["When", "read_schedule", "read_when"]
 
 TIME_CHARACTERS_MAX: Final = 64
 MISSED_CHARACTERS_MAX: Final = 16
@@ -37,8 +37,6 @@ TIMES_CACHED_MAX: Final = 4_096
 RULES_CACHED_MAX: Final = 4_096
 #: `zone` may say this instead of a name.
 RECIPIENT: Final = "recipient"
-#: Fields of reminders with more than one occurrence.
-REPEATING_FIELDS: Final = ("repeat", "starts_at", "before", "missed", "grace")
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -61,6 +59,16 @@ class When(NamedTuple):
     deadline: str | None
     deadline_at: datetime  # of the first slot, in UTC
     notify_at: str  # for offsets, the anchor
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there may be more than one occurrence."""
+        return self.schedule.repeat is not None or bool(self.schedule.before)
+
+    @property
+    def in_zone(self) -> bool:
+        """Whether it follows the clocks of a zone, so that new zone data may move it."""
+        return self.zone is not None and (self.schedule.repeat is not None or self.schedule.start.tzinfo is None)
 
 
 class _Start(NamedTuple):
@@ -86,7 +94,7 @@ def read_when(
     start = _start(row, rule, now)
     zone = _zone(label(row, "zone", zones.ZONE_CHARACTERS_MAX), account_zone, recipient_zone, start)
     found = Schedule(start.moment, _repeat(rule, start), _before(row, start))
-    first = _first(found, zone.found, start)
+    first = _first(found, zone.found, start, now)
     missed, grace = _missed(row, found), _grace(row, found)
     deadline = label(row, "deadline", TIME_CHARACTERS_MAX)
     deadline_at = _deadline(deadline, found, zone.found, first)
@@ -193,9 +201,17 @@ def _offset(text: Any) -> timedelta:
     return _read(_parse_duration, text, "before")
 
 
-def _first(found: Schedule, zone: tzinfo | None, start: _Start) -> Slot:
-    field = start.field if found.repeat is None else "repeat"
-    return _read(lambda schedule_: schedule.first(schedule_, zone), found, field)
+def _first(found: Schedule, zone: tzinfo | None, start: _Start, now: datetime | None) -> Slot:
+    """The first slot. What repeats begins now: what was due before anybody asked for it was not missed."""
+    if found.repeat is None:
+        return _read(lambda schedule_: schedule.first(schedule_, zone), found, start.field)
+    first = _read(lambda schedule_: schedule.first(schedule_, zone), found, "repeat")
+    if now is None or first.due_at > now - SKIP_GRACE:
+        return first
+    ahead = schedule.first_after(found, zone, now - SKIP_GRACE)
+    if ahead is None:
+        raise Rejection("has no occurrence that is still to come; its last one is past", "repeat")
+    return ahead
 
 
 def _missed(row: Mapping[str, Any], found: Schedule) -> str | None:

@@ -34,9 +34,10 @@ from duly.core.model import (
     Outcome,
     Result,
 )
+from duly.core.unsubscribe import Links
 from duly.errors import ConfigError, Unrenderable
 from duly.ports import Answer, HttpRequest, Mail, Sent
-from duly.providers.smtp_message import Letter, compose, mailbox, plain
+from duly.providers.smtp_message import Letter, compose, display_name, mailbox, plain
 from duly.providers.smtp_replies import Verdict, queue_id, verdict_of
 
 __all__ = ["SmtpProvider"]
@@ -74,6 +75,7 @@ _CUT: Final = Verdict(Outcome.UNKNOWN, FailureClass.CONNECTION)
 class SmtpProvider:
     """A configured relay. `sender` is written as in a mail: `Harbour Lofts <reminders@example.com>`.
 
+    With `links`, mail of their purposes can be unsubscribed from by one click (RFC 8058).
     Raises ConfigError if the sender is not one mailbox with an ASCII local part.
     """
 
@@ -81,6 +83,7 @@ class SmtpProvider:
     sender: str
     timeout_seconds: float = 30.0
     rate_per_second: float | None = None
+    links: Links | None = None
     kind: str = field(default="smtp", init=False)
     channel: str = field(default="email", init=False)
     _from: str = field(init=False, repr=False)
@@ -140,6 +143,7 @@ class SmtpProvider:
             content.text,
             content.html,
             now,
+            self.links.of(row) if self.links else None,
         )
 
 
@@ -153,7 +157,7 @@ def _parse_sender(sender: str, key: str) -> tuple[str, str]:
         address = _wire_address(address)
     except Unrenderable:
         address = ""
-    if not address or not address.isascii() or plain(name) != name:
+    if not address or not address.isascii() or display_name(name) != name:
         raise ConfigError(f'{key}: not a sender; write "Harbour Lofts <reminders@example.com>", the address in ASCII')
     return name, address
 

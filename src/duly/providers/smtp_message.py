@@ -6,7 +6,8 @@ bytes: the boundary comes from the key, and no clock, dice or host name goes in.
 
 Nothing from outside reaches a header unchanged. Control characters, lone surrogates and runs of blanks become one
 blank, so there is no line end left to inject; what is not plain ASCII, or looks like an encoded word, is encoded.
-Addresses are checked before they come here.
+A name loses the characters that turn the direction of writing as well (Bidi_Control of UAX 9): left open, they would
+show the address behind the name in another order. Addresses and links are checked before they come here.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from datetime import datetime
 from email.utils import format_datetime
 from typing import Final, NamedTuple
 
-__all__ = ["Letter", "compose", "mailbox", "plain"]
+__all__ = ["Letter", "compose", "display_name", "headers_of", "mailbox", "plain"]
 
 HEADER_LINE_CHARACTERS_MAX: Final = 78  # RFC 5322, 2.1.1
 ENCODED_LINE_CHARACTERS_MAX: Final = 76  # RFC 2047, 2
@@ -28,13 +29,18 @@ WORD_CHARACTERS_MAX: Final = 900  # a line may have 998
 BODY_LINE_BYTES_MAX: Final = 998  # RFC 5322, 2.1.1
 
 _BLANKS: Final = re.compile("[\x00-\x20\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+_TURNS: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
 _ATOMS: Final = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*")
 _WORD_START: Final = "=?utf-8?b?"
 _WORD_END: Final = "?="
+_WORDS: Final = re.compile(r"=\?utf-8\?b\?([A-Za-z0-9+/=]*)\?=(?: (?==\?))?")
 
 
 class Letter(NamedTuple):
-    """What goes into one mail. `sender` is a finished mailbox, `recipient` an address, `domain` the sender's."""
+    """What goes into one mail. `sender` is a finished mailbox, `recipient` an address, `domain` the sender's.
+
+    `unsubscribe` is an https URL in plain ASCII without blanks, or None.
+    """
 
     key: str
     sender: str
@@ -45,6 +51,7 @@ class Letter(NamedTuple):
     text: str
     html: str | None
     date: datetime
+    unsubscribe: str | None = None
 
 
 def compose(letter: Letter) -> bytes:
@@ -64,14 +71,30 @@ def plain(text: str) -> str:
     return _BLANKS.sub(" ", text).strip(" ")
 
 
+def display_name(name: str) -> str:
+    """A name as one line that is written in one direction."""
+    return plain(_TURNS.sub("", name))
+
+
 def mailbox(header: str, name: str, address: str) -> str:
     """A name and an address as the value of a header (RFC 5322, 3.4). The name may be empty."""
-    phrase = _phrase(header, plain(name))
+    phrase = _phrase(header, display_name(name))
     if not phrase:
         return address
     line = len(header) + len(": ") + len(phrase.rpartition("\n")[2])
     fits = line + len(address) + len(" <>") <= HEADER_LINE_CHARACTERS_MAX
     return f"{phrase} <{address}>" if fits else f"{phrase}\r\n <{address}>"
+
+
+def headers_of(message: bytes) -> dict[str, str]:
+    """The headers of a composed message in their order, unfolded and decoded, for a person to read."""
+    head = message.partition(b"\r\n\r\n")[0].decode().replace("\r\n ", " ")
+    pairs = (line.partition(": ") for line in head.split("\r\n"))
+    return {name: _WORDS.sub(_decoded, value) for name, _, value in pairs}
+
+
+def _decoded(word: re.Match[str]) -> str:
+    return base64.b64decode(word[1]).decode()
 
 
 # --- headers -------------------------------------------------------------------------------------
@@ -85,9 +108,17 @@ def _headers(letter: Letter) -> bytes:
         f"Date: {format_datetime(letter.date)}\r\n"
         f"Message-ID: <{letter.key}@{letter.domain}>\r\n"
         f"X-Duly-Delivery: {letter.key}\r\n"
+        f"{_unsubscribe(letter.unsubscribe)}"
         "Auto-Submitted: auto-generated\r\n"  # RFC 3834, 5: no vacation replies, please
         "MIME-Version: 1.0\r\n"
     ).encode()
+
+
+def _unsubscribe(link: str | None) -> str:
+    """The two headers of RFC 8058, 3.1, or nothing. The link is on one line, which not every reader would join."""
+    if link is None:
+        return ""
+    return f"List-Unsubscribe: <{link}>\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
 
 
 def _unstructured(header: str, text: str) -> str:

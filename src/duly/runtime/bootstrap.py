@@ -20,10 +20,12 @@ from duly.core.caps import Cap
 from duly.core.limits import Limits
 from duly.core.model import HoldPolicy, OnDoubt
 from duly.core.quiet_hours import Window
+from duly.core.unsubscribe import SECRET_BYTES_MIN, Links
 from duly.errors import ConfigError, SchemaError
 from duly.ports import Provider, Store, Transport, Views
 from duly.runtime.clock import SystemClock, SystemDice
-from duly.runtime.config import Config, Smtp, Webhook
+from duly.runtime.config import Config, Secret, Smtp, Webhook
+from duly.runtime.config import Template as ConfiguredTemplate
 from duly.runtime.quiet import QuietHours
 from duly.runtime.worker import Plant
 
@@ -31,10 +33,14 @@ __all__ = [
     "ConfiguredPolicies",
     "channels",
     "limits",
+    "links",
     "open_plant",
     "open_store",
     "open_views",
+    "provider",
     "templates",
+    "transport",
+    "unsubscribe_secrets",
     "worker_name",
 ]
 
@@ -91,9 +97,33 @@ def limits(config: Config) -> dict[str, Limits]:
 
 def templates(config: Config) -> TemplateSet:
     """The compiled templates. Raises ConfigError, naming template and line."""
-    return TemplateSet(
-        {name: Template(name, one.subject, one.text, one.html) for name, one in config.templates.items()}
-    )
+    return TemplateSet({name: _template(name, one) for name, one in config.templates.items()})
+
+
+def _template(name: str, one: ConfiguredTemplate) -> Template:
+    return Template(name, one.subject, one.text, one.html, one.sms_segments_max, one.sms_to_gsm)
+
+
+def links(config: Config, namespace: str) -> Links | None:
+    """What makes links to unsubscribe, if that is configured. Raises ConfigError for a secret that is too short."""
+    one = config.unsubscribe
+    if one is None:
+        return None
+    return Links(one.url, unsubscribe_secrets(config)[0], frozenset(one.purposes), namespace)
+
+
+def unsubscribe_secrets(config: Config) -> list[bytes]:
+    """What the links to unsubscribe are read by, the newest first; empty if there are none. Raises ConfigError."""
+    return [_long_enough(secret) for secret in config.unsubscribe.secrets] if config.unsubscribe else []
+
+
+def _long_enough(secret: Secret) -> bytes:
+    raw = secret.reveal().encode()
+    if len(raw) < SECRET_BYTES_MIN:
+        raise ConfigError(
+            f"{secret.key}: it has {len(raw)} bytes, and {SECRET_BYTES_MIN} are the least; make a new one"
+        )
+    return raw
 
 
 @asynccontextmanager
@@ -120,14 +150,14 @@ async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIte
     if not config.providers:
         raise ConfigError("no provider is configured: add a [providers.NAME] table to duly.toml")
     clock = SystemClock()
-    providers = {name: _provider(name, one, config) for name, one in config.providers.items()}
     compiled, policies = templates(config), ConfiguredPolicies(config)
     async with open_store(config) as store:
+        namespace = await store.namespace()
         plant = Plant(
             store=store,
-            namespace=await store.namespace(),
-            providers=providers,
-            transports={name: _transport(one, clock) for name, one in config.providers.items()},
+            namespace=namespace,
+            providers={name: provider(name, config, namespace) for name in config.providers},
+            transports={name: transport(one, clock) for name, one in config.providers.items()},
             lookers={name: _looker(one, clock) for name, one in config.providers.items() if isinstance(one, Webhook)},
             limits=limits(config),
             templates=compiled,
@@ -143,8 +173,8 @@ async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIte
         try:
             yield plant
         finally:
-            for transport in (*plant.transports.values(), *plant.lookers.values()):
-                await transport.close()
+            for one in (*plant.transports.values(), *plant.lookers.values()):
+                await one.close()
 
 
 async def _open(config: Config) -> Any:
@@ -171,8 +201,12 @@ async def _check_namespace(store: Store, config: Config) -> None:
 # --- providers -----------------------------------------------------------------------------------
 
 
-def _provider(name: str, one: Webhook | Smtp, config: Config) -> Provider:
-    return _webhook(name, one, config) if isinstance(one, Webhook) else _smtp(name, one)
+def provider(name: str, config: Config, namespace: str | None) -> Provider:
+    """A configured provider. Without a namespace its mail has no links to unsubscribe. Raises ConfigError."""
+    one = config.providers[name]
+    if isinstance(one, Webhook):
+        return _webhook(name, one, config)
+    return _smtp(name, one, links(config, namespace) if namespace else None)
 
 
 def _webhook(name: str, one: Webhook, config: Config) -> Provider:
@@ -214,16 +248,17 @@ def _signing_key(secret: Any) -> Any:
     return parse_secret(secret.reveal(), secret.key)
 
 
-def _smtp(name: str, one: Smtp) -> Provider:
+def _smtp(name: str, one: Smtp, offered: Links | None) -> Provider:
     from duly.providers.smtp import SmtpProvider
 
-    return SmtpProvider(name, one.sender, timeout_seconds=one.timeout_seconds, rate_per_second=one.rate_per_second)
+    return SmtpProvider(name, one.sender, one.timeout_seconds, one.rate_per_second, offered)
 
 
 # --- transports ----------------------------------------------------------------------------------
 
 
-def _transport(one: Webhook | Smtp, clock: SystemClock) -> Transport:
+def transport(one: Webhook | Smtp, clock: SystemClock) -> Transport:
+    """What sends for a configured provider."""
     return _http(one, clock) if isinstance(one, Webhook) else _mail(one, clock)
 
 

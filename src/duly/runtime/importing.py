@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, Protocol
 
 from duly.core.model import NewReminder, Scheduled
@@ -93,11 +94,12 @@ async def import_rows(
 ) -> Imported:
     """Schedule every row that can be; returns the counts. `progress` is called once per batch."""
     report = Imported()
-    batch = await asyncio.to_thread(_check, intake, rows)
+    now = (await outage.until_done(lambda: store.due(0))).now  # what repeats begins now, by the database's clock
+    batch = await asyncio.to_thread(_check, intake, rows, now)
     while batch.read:
         writing = asyncio.ensure_future(_write(store, outage, batch))
         try:
-            following = await asyncio.to_thread(_check, intake, rows)
+            following = await asyncio.to_thread(_check, intake, rows, now)
         finally:  # also where the rest cannot be read: what was read is written and told
             _record(report, batch, await writing, rejects)
             progress(report)
@@ -105,7 +107,7 @@ async def import_rows(
     return report
 
 
-def _check(intake: Intake, rows: Iterator[Row]) -> _Batch:
+def _check(intake: Intake, rows: Iterator[Row], now: datetime) -> _Batch:
     """Read and check the next rows."""
     batch = _Batch(0, [], [], [])
     for line, row in rows:
@@ -113,15 +115,15 @@ def _check(intake: Intake, rows: Iterator[Row]) -> _Batch:
         if isinstance(row, Rejection):
             batch.rejections.append((line, row, None))
         else:
-            _accept(batch, intake, line, row)
+            _accept(batch, intake, line, row, now)
         if batch.read >= IMPORT_BATCH_ROWS:
             break
     return batch
 
 
-def _accept(batch: _Batch, intake: Intake, line: int, row: Mapping[str, Any]) -> None:
+def _accept(batch: _Batch, intake: Intake, line: int, row: Mapping[str, Any], now: datetime) -> None:
     try:
-        reminder = intake.accept(row)
+        reminder = intake.accept(row, now)
     except Rejection as rejection:
         batch.rejections.append((line, rejection, row))
     else:

@@ -1,4 +1,4 @@
-"""`duly next FILE`: when a reminder will fire, before anybody is given it. No database and no configuration is needed."""
+"""`duly next FILE`: when a reminder will fire, before anybody is given it. It needs no database, and no configuration."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def next_(surface: Surface, file: File, begin: From = None, count: Count = 10) -
     from itertools import islice
 
     from duly.core.schedule import slots_since
-    from duly.intake import find_zone, first_object, read_schedule
+    from duly.intake import find_zone, read_schedule, read_single
 
-    raw, now = first_object(file), datetime.now(UTC)
+    raw, now = read_single(file), datetime.now(UTC)
     when = read_schedule(raw, _account_zone(surface, raw.get("account")), now)
     zone = UTC if when.zone is None else find_zone(when.zone, "zone")
     coming = slots_since(when.schedule, zone, now if begin is None else _moment(begin, zone))

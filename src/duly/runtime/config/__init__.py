@@ -13,7 +13,7 @@ file is read, so that `duly config` works where the secrets are not.
 """
 
 from duly.runtime.config.loading import FILE_NAME, load, named_file, parse
-from duly.runtime.config.model import Account, Config, Endpoint, Provider, Smtp, Template, Webhook
+from duly.runtime.config.model import Account, Config, Endpoint, Provider, Smtp, Template, Unsubscribe, Webhook
 from duly.runtime.config.values import Database, Secret, SmtpServer, parse_database
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Smtp",
     "SmtpServer",
     "Template",
+    "Unsubscribe",
     "Webhook",
     "load",
     "named_file",

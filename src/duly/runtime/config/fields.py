@@ -34,6 +34,7 @@ __all__ = [
     "Sender",
     "SmtpUrl",
     "Switch",
+    "UnsubscribeUrl",
     "Whole",
     "Zone",
     "channel_of",
@@ -43,6 +44,9 @@ __all__ = [
 ]
 
 URL_CHARACTERS_MAX: Final = 2_048
+UNSUBSCRIBE_URL_CHARACTERS_MAX: Final = 400  # it stands in a header's line of 998, with a token behind it
+PURPOSES_MAX: Final = 100
+PURPOSE_CHARACTERS_MAX: Final = 50
 NAME_CHARACTERS_MAX: Final = 100
 SECRETS_MAX: Final = 8  # that sign one request while they rotate
 DOTS: Final = re.compile(r"/(?:\.|%2e){1,2}(?:[/?#]|$)", re.IGNORECASE)
@@ -216,6 +220,16 @@ def _lookup_url(text: str) -> str:
     return whole.removesuffix(STAND_IN + after[0]) + DELIVERY + after[0]
 
 
+def _unsubscribe_url(text: str) -> str:
+    """In its normal form, without the slash at its end."""
+    url = _endpoint_url(text)
+    if not url.startswith("https://"):
+        raise ValueError("must be https: mail programs follow no other link (RFC 8058)")
+    if "?" in url:
+        raise ValueError("holds a query; a token is put behind its path, so take away what follows the ?")
+    return url.rstrip("/")
+
+
 def _sender(text: str) -> str:
     if not text.isprintable() or not SENDER.fullmatch(text):
         raise ValueError('not a sender; write "reminders@example.com" or "Name <reminders@example.com>"')
@@ -226,4 +240,5 @@ DatabaseField = Annotated[InstanceOf[Database], BeforeValidator(_database), Plai
 SmtpUrl = Annotated[str, Field(max_length=URL_CHARACTERS_MAX), AfterValidator(_smtp_url)]
 EndpointUrl = Annotated[str, AfterValidator(_endpoint_url)]  # in its normal form
 LookupUrl = Annotated[str, AfterValidator(_lookup_url)]  # as that, with `{delivery}` once, or empty
+UnsubscribeUrl = Annotated[str, Field(max_length=UNSUBSCRIBE_URL_CHARACTERS_MAX), AfterValidator(_unsubscribe_url)]
 Sender = Annotated[str, Field(max_length=320), AfterValidator(_sender)]

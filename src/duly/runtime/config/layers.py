@@ -137,12 +137,19 @@ def wrap_secrets(layers: Layers, folder: Path, environ: Mapping[str, str]) -> li
 
 
 def _secret_places(table: Mapping[str, Any]) -> Iterator[tuple[Key, dict[str, Any], str]]:
+    for key, holder in _holders(table):
+        for name in SECRET_KEYS:
+            if isinstance(holder, dict) and name in holder:
+                yield (*key, name), holder, name
+
+
+def _holders(table: Mapping[str, Any]) -> Iterator[tuple[Key, Any]]:
+    """What may hold a secret, and its key."""
     for group in ("providers", "endpoints"):
         entries = table.get(group)
         for entry, holder in entries.items() if isinstance(entries, dict) else ():
-            for name in SECRET_KEYS:
-                if isinstance(holder, dict) and name in holder:
-                    yield (group, entry, name), holder, name
+            yield (group, entry), holder
+    yield ("unsubscribe",), table.get("unsubscribe")
 
 
 def _listed(value: Any) -> list[Any]:

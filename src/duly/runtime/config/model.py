@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from duly.core.model import Channel, OnDoubt
 from duly.core.quiet_hours import LOUD_PURPOSE, Window
 from duly.core.regions import REGIONS
+from duly.core.sms import SEGMENTS_MAX
 from duly.runtime.config.fields import (
     AccountName,
     DatabaseField,
@@ -31,6 +32,7 @@ from duly.runtime.config.fields import (
     Sender,
     SmtpUrl,
     Switch,
+    UnsubscribeUrl,
     Whole,
     Zone,
     channel_of,
@@ -39,7 +41,7 @@ from duly.runtime.config.layers import Key, Origin
 from duly.runtime.config.quiet import PURPOSES_MAX, CapField, Purpose, Purposes, QuietHours, QuietRegion
 from duly.runtime.config.values import SmtpServer, parse_smtp
 
-__all__ = ["KINDS", "Account", "Config", "Endpoint", "Provider", "Smtp", "Template", "Webhook"]
+__all__ = ["KINDS", "Account", "Config", "Endpoint", "Provider", "Smtp", "Template", "Unsubscribe", "Webhook"]
 
 TABLES_MAX: Final = 10_000  # endpoints, accounts, templates: each
 PROVIDERS_MAX: Final = 100
@@ -152,6 +154,16 @@ class Template(Table):
     subject: str = Field("", max_length=1_000)
     text: str = Field(max_length=TEMPLATE_CHARACTERS_MAX)
     html: str | None = Field(None, max_length=TEMPLATE_CHARACTERS_MAX)
+    sms_segments_max: Whole = Field(10, ge=1, le=SEGMENTS_MAX)  # a text that takes more is not sent by SMS
+    sms_to_gsm: Switch = False  # by SMS, typographic quotes, dashes and blanks become plain ones
+
+
+class Unsubscribe(Table):
+    """Unsubscribing by one click (RFC 8058): where the links lead, what signs them, and whose mail has them."""
+
+    url: UnsubscribeUrl
+    secrets: SecretsField = Field(alias="secret")  # the first makes links, all of them read them
+    purposes: Purposes = ("marketing",)
 
 
 class Config(Table):
@@ -165,6 +177,7 @@ class Config(Table):
     endpoints: dict[Name, Endpoint] = Field(default_factory=dict, max_length=TABLES_MAX)
     accounts: dict[AccountName, Account] = Field(default_factory=dict, max_length=TABLES_MAX)
     templates: dict[Name, Template] = Field(default_factory=dict, max_length=TABLES_MAX)
+    unsubscribe: Unsubscribe | None = None
 
     _file: Path | None = PrivateAttr(None)
     _origins: Mapping[Key, Origin] = PrivateAttr(default_factory=dict)

@@ -18,16 +18,22 @@ from pydantic_core import ErrorDetails
 from duly.errors import ConfigError
 from duly.runtime.config.fields import did_you_mean, nearest
 from duly.runtime.config.layers import PREFIX, Key, Layers
-from duly.runtime.config.model import KINDS, Account, Config, Endpoint, Table, Template
+from duly.runtime.config.model import KINDS, Account, Config, Endpoint, Table, Template, Unsubscribe
 
 __all__ = ["complain", "key_of", "line", "refusal", "show_key"]
 
 LINES_MAX: Final = 50
 SHOWN_CHARACTERS_MAX: Final = 60
 UNION_TAG_PLACE: Final = 2  # providers, name, kind, key
-GROUPS: Final[dict[str, type[Table]]] = {"endpoints": Endpoint, "accounts": Account, "templates": Template}
+GROUPS: Final[dict[str, type[Table]]] = {
+    "endpoints": Endpoint,
+    "accounts": Account,
+    "templates": Template,
+    "unsubscribe": Unsubscribe,
+}
 HINTS: Final[dict[Key, str]] = {
     ("database",): 'say where the ledger is, such as "sqlite:///duly.db"',
+    ("unsubscribe", "secret"): 'write "env:NAME" or "file:PATH", naming where a long random secret is',
     ("secret",): 'write "env:NAME" or "file:PATH", naming where the whsec_ secret is',
 }
 WORDS: Final = {
@@ -38,6 +44,7 @@ WORDS: Final = {
     "bool_type": "expected true or false, got {got}",
     "is_instance_of": 'expected text, such as "env:NAME", got {got}',
     "time_delta_type": 'expected a duration, such as "P1D", got {got}',
+    "tuple_type": "expected a list, got {got}",
     "dict_type": "expected a table, got {got}",
     "model_type": "expected a table, got {got}",
     "model_attributes_type": "expected a table, got {got}",
