@@ -1,24 +1,33 @@
 """What comes in: rows are read from files and streams, checked, and become reminders or a reason.
 
-`read` yields rows with their line numbers, `Intake.accept` checks one, `RejectedFile` sets aside what was
-not taken. Hostile input is expected: every row ends as a reminder or as a `Rejection`, within bounded time
-and memory.
+`read` yields rows with their line numbers, `Intake.accept` checks one (`ConsentIntake` and `RecipientIntake` those of
+other tables), `RejectedFile` sets aside what was not taken. Hostile input is expected: every row ends as what it is
+meant to be or as a `Rejection`, within bounded time and memory.
 """
 
 from duly.intake.addresses import normal_url
+from duly.intake.consent import CONSENT_TABLE, ConsentIntake, read_purpose
+from duly.intake.contacts import contact_of
+from duly.intake.recipients import RECIPIENT_TABLE, RecipientIntake
 from duly.intake.rejected import RejectedFile
 from duly.intake.rejection import Rejection
 from duly.intake.rows import FORMATS, Rows, open_rows, read
 from duly.intake.submission import Intake, KnownTemplates
 
 __all__ = [
+    "CONSENT_TABLE",
     "FORMATS",
+    "RECIPIENT_TABLE",
+    "ConsentIntake",
     "Intake",
     "KnownTemplates",
+    "RecipientIntake",
     "RejectedFile",
     "Rejection",
     "Rows",
+    "contact_of",
     "normal_url",
     "open_rows",
     "read",
+    "read_purpose",
 ]

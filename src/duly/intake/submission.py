@@ -14,8 +14,10 @@ from typing import Any, Final, Protocol
 from duly.core import keys
 from duly.core.model import Channel, Lane, NewContact, NewReminder
 from duly.intake.body import body_hash, read_data, written
+from duly.intake.contacts import new_contact
 from duly.intake.fields import FIELDS, choice, kind, known, label, need, number, shown
 from duly.intake.recipients import Recipient, read_recipient
+from duly.intake.rejected import set_aside
 from duly.intake.rejection import Rejection, did_you_mean
 from duly.intake.when import When, read_when
 
@@ -50,11 +52,6 @@ class KnownTemplates(Container[str], Iterable[str], Protocol):
         ...
 
 
-#: What marks a line of `FILE.rejected.jsonl`.
-SET_ASIDE: Final = frozenset({"row", "reason"})
-LINE_OF_REJECTED: Final = frozenset({"line", "reason", "field", "row"})
-
-
 class Intake:
     """Checks submissions against one installation's configuration. It keeps nothing between rows but caches."""
 
@@ -73,7 +70,7 @@ class Intake:
 
     def accept(self, raw: Mapping[str, Any]) -> NewReminder:
         """Check one submission. Raises Rejection, and nothing else, whatever the object holds."""
-        row = known(_set_aside(raw), FIELDS)
+        row = known(set_aside(raw), FIELDS)
         _refuse_later_versions(row)
         key = need(row, "idempotency_key", KEY_CHARACTERS_MAX)
         account = need(row, "account", ACCOUNT_CHARACTERS_MAX)
@@ -141,13 +138,7 @@ class Intake:
             raise Rejection(reason, "data")
 
     def _contacts(self, account: str, addresses: Mapping[Channel, str]) -> tuple[NewContact, ...]:
-        return tuple([self._contact(account, channel, address) for channel, address in addresses.items()])
-
-    def _contact(self, account: str, channel: Channel, address: str) -> NewContact:
-        endpoint = keys.NO_ENDPOINT
-        if channel is Channel.WEBHOOK:
-            endpoint = keys.endpoint_id(self._namespace, address)
-        return NewContact(keys.contact_id(self._namespace, account, channel, address), channel, address, endpoint)
+        return tuple([new_contact(self._namespace, account, channel, one) for channel, one in addresses.items()])
 
 
 def _refuse_later_versions(row: Mapping[str, Any]) -> None:
@@ -183,10 +174,3 @@ def _channel(word: Any) -> Channel:
         known_words = [str(channel) for channel in Channel]
         hint = did_you_mean(shown(word), known_words)
         raise Rejection(f"a channel is {' or '.join(known_words)}{hint}", "channels") from None
-
-
-def _set_aside(raw: Mapping[str, Any]) -> Any:
-    """The row within a line of `FILE.rejected.jsonl`: that file, mended, may be imported as it is."""
-    return (
-        raw["row"] if isinstance(raw, Mapping) and raw.keys() >= SET_ASIDE and raw.keys() <= LINE_OF_REJECTED else raw
-    )
