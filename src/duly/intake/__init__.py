@@ -1,11 +1,14 @@
 """What comes in: rows are read from files and streams, checked, and become reminders or a reason.
 
-`read` yields rows with their line numbers, `Intake.accept` checks one, `RejectedFile` sets aside what was
-not taken. Hostile input is expected: every row ends as a reminder or as a `Rejection`, within bounded time
-and memory.
+`read` yields rows with their line numbers, `Intake.accept` checks one (`ConsentIntake` and `RecipientIntake` those of
+other tables), `RejectedFile` sets aside what was not taken. Hostile input is expected: every row ends as what it is
+meant to be or as a `Rejection`, within bounded time and memory.
 """
 
 from duly.intake.addresses import normal_email, normal_phone, normal_url
+from duly.intake.consent import CONSENT_TABLE, ConsentIntake, read_purpose
+from duly.intake.contacts import contact_of
+from duly.intake.recipients import RECIPIENT_TABLE, RecipientIntake
 from duly.intake.rejected import RejectedFile
 from duly.intake.rejection import Rejection
 from duly.intake.rows import FORMATS, Rows, open_rows, read
@@ -15,19 +18,25 @@ from duly.intake.when import When, read_schedule
 from duly.intake.zones import find as find_zone
 
 __all__ = [
+    "CONSENT_TABLE",
     "FORMATS",
+    "RECIPIENT_TABLE",
+    "ConsentIntake",
     "Intake",
     "KnownTemplates",
+    "RecipientIntake",
     "RejectedFile",
     "Rejection",
     "Rows",
     "When",
+    "contact_of",
     "find_zone",
     "normal_email",
     "normal_phone",
     "normal_url",
     "open_rows",
     "read",
+    "read_purpose",
     "read_schedule",
     "read_single",
 ]

@@ -1,4 +1,4 @@
-"""CSV (RFC 4180) with the names of a submission's fields as columns.
+"""CSV (RFC 4180) with the names of a submission's fields as columns, or with those of another, flat table.
 
 `to.email` and `data.unit` are fields of `to` and `data`. An empty cell is an absent field. Numbers in data
 stay text, because a table does not say which digits are numbers (a unit `007` is not 7). Several channels in one
@@ -21,6 +21,7 @@ from duly.errors import InputError
 from duly.intake.fields import FIELDS, RECIPIENT_FIELDS, shown
 from duly.intake.lines import LINE_BYTES_MAX, Line, Lines
 from duly.intake.rejection import Rejection, did_you_mean
+from duly.intake.tables import Table
 
 __all__ = ["read_csv"]
 
@@ -54,8 +55,11 @@ class _Record(NamedTuple):
     reason: str | None
 
 
-def read_csv(lines: Lines) -> Iterator[tuple[int, Mapping[str, Any] | Rejection]]:
-    """Line numbers with objects, or with why a row is none. Raises InputError if the header is wrong."""
+def read_csv(lines: Lines, table: Table | None = None) -> Iterator[tuple[int, Mapping[str, Any] | Rejection]]:
+    """Line numbers with objects, or with why a row is none. `table`: what stands there instead of submissions.
+
+    Raises InputError if the header is wrong.
+    """
     first = lines.first()
     if first is None:
         return
@@ -63,7 +67,7 @@ def read_csv(lines: Lines) -> Iterator[tuple[int, Mapping[str, Any] | Rejection]
     columns: list[Column] | None = None
     for record in records:
         if columns is None:
-            columns = _columns(record)
+            columns = _columns(record, table)
         elif any(record.cells) or record.reason:
             yield record.line.number, _row(record, columns)
 
@@ -157,21 +161,36 @@ def _delimiter(header: Line) -> str:
     return max(_DELIMITERS, key=bare.count)
 
 
-def _columns(header: _Record) -> list[Column]:
+def _columns(header: _Record, table: Table | None) -> list[Column]:
     """Raises InputError, which names the column."""
     if header.reason:
         raise InputError(f"the header: {header.reason}")
     if len(header.cells) > COLUMNS_MAX:
         raise InputError(f"the header has over {COLUMNS_MAX} columns")
-    columns = [_column(number, cell.strip()) for number, cell in enumerate(header.cells, 1)]
+    names = [cell.strip() for cell in header.cells]
+    if table is None:
+        columns = [_column(number, name) for number, name in enumerate(names, 1)]
+    else:
+        columns = [_plain_column(number, name, table.columns) for number, name in enumerate(names, 1)]
     _check_twice(columns)
-    _check_needed(columns)
+    _check_needed(columns, _NEEDED if table is None else table.needed)
     return columns
 
 
-def _column(number: int, name: str) -> Column:
+def _plain_column(number: int, name: str, known: frozenset[str]) -> Column:
+    _check_name(number, name)
+    if name not in known:
+        raise InputError(f'column "{shown(name)}" is no field{did_you_mean(name, sorted(known))}')
+    return (name,)
+
+
+def _check_name(number: int, name: str) -> None:
     if not name:
         raise InputError(f"column {number} of the header has no name")
+
+
+def _column(number: int, name: str) -> Column:
+    _check_name(number, name)
     group, _, rest = name.partition(".")
     column = tuple(name.split("."))
     if group == "data" and rest and all(column) and len(column) <= COLUMN_PARTS_MAX:
@@ -196,8 +215,8 @@ def _check_twice(columns: list[Column]) -> None:
                 raise InputError(f'column "{shown(".".join(column[:length]))}" is a value and an object; rename one')
 
 
-def _check_needed(columns: list[Column]) -> None:
-    for name in _NEEDED:
+def _check_needed(columns: list[Column], needed: Sequence[str]) -> None:
+    for name in needed:
         if (name,) not in columns:
             raise InputError(f"the header has no column {name}")
     if not any((name,) in columns for name in _WHEN):

@@ -52,9 +52,7 @@ def read_late(row: Mapping[str, Any], when: When) -> Late:
 
 def _last_moment(until: str | None, when: When) -> datetime:
     if until is None:
-        raise Rejection(
-            'is missing beside late: "send_marked"; say how long a late one is of use, like P1D', "late_until"
-        )
+        raise Rejection('is missing beside late: "send_marked"; say how long it is of use, like P1D', "late_until")
     if when.deadline is None:
         raise Rejection('is missing beside late: "send_marked"; it says from when on one is late', "deadline")
     if when.goes_on and until[0].isdigit():

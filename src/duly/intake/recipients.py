@@ -7,22 +7,30 @@ the first of e-mail, phone and webhook, normalised, so that two rows for one add
 A name is prose: NUL and lone surrogates are taken out of it, and line breaks become spaces.
 
 Quiet hours are the recipient's own, a list of windows like those of an account; an empty list says nothing.
+
+Recipients also come by themselves, in bulk: then the id is needed, what is absent stays as it is, and an explicit
+null clears.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple
 
-from duly.core.model import Channel
+from duly.core import keys
+from duly.core.model import Channel, NewContact
 from duly.core.quiet_hours import read_windows, written
 from duly.core.text import one_line
 from duly.intake import addresses, zones
+from duly.intake.contacts import new_contact
 from duly.intake.fields import RECIPIENT_FIELDS, kind, known, label
+from duly.intake.rejected import set_aside
 from duly.intake.rejection import Rejection
+from duly.intake.tables import Table
+from duly.ports import RecipientChange
 
-__all__ = ["Recipient", "read_recipient", "read_zone"]
+__all__ = ["RECIPIENT_TABLE", "Recipient", "RecipientIntake", "read_recipient", "read_zone"]
 
 ID_CHARACTERS_MAX: Final = 255
 NAME_CHARACTERS_MAX: Final = 200
@@ -36,6 +44,9 @@ _CHANNELS: Final[tuple[tuple[str, Channel, Callable[[str], str]], ...]] = (
     ("phone", Channel.SMS, addresses.normal_phone),
     ("webhook", Channel.WEBHOOK, addresses.normal_url),
 )
+
+
+RECIPIENT_TABLE: Final = Table(RECIPIENT_FIELDS, ("id",))
 
 
 class Recipient(NamedTuple):
@@ -67,40 +78,72 @@ def read_recipient(value: Any) -> Recipient:
     return Recipient(ref, name or None, read_zone(to), _locale(to), found, submitted, _quiet_hours(to))
 
 
-def _addresses(to: Mapping[str, Any]) -> dict[Channel, str]:
+class RecipientIntake:
+    """Checks rows about recipients of one account."""
+
+    def __init__(self, namespace: str, account: str) -> None:
+        self._namespace, self._account = namespace, account
+
+    def accept(self, raw: Mapping[str, Any]) -> RecipientChange:
+        """Check one row. Raises Rejection, and nothing else, whatever the object holds."""
+        whole = set_aside(raw)
+        row = known(whole, RECIPIENT_FIELDS)
+        # One who was named by his address alone has it for an id.
+        ref = label(row, "id", ADDRESS_CHARACTERS_MAX)
+        if ref is None:
+            raise Rejection("is missing; it is your own name for the recipient", "id")
+        cleared = {name for name, value in whole.items() if value is None}
+        identity = keys.recipient_id(self._namespace, self._account, ref)
+        return RecipientChange(identity, ref, _fields(row, cleared), self._contacts(row, cleared))
+
+    def _contacts(self, row: Mapping[str, Any], cleared: Collection[str]) -> dict[Channel, NewContact | None]:
+        found: dict[Channel, NewContact | None] = {
+            channel: new_contact(self._namespace, self._account, channel, address)
+            for channel, address in _addresses(row, "").items()
+        }
+        return found | {channel: None for field, channel, _ in _CHANNELS if field in cleared}
+
+
+def _fields(row: Mapping[str, Any], cleared: Collection[str]) -> dict[str, str | None]:
+    """The fields that the row names, and None for those that it clears."""
+    read = {"name": _name(row, ""), "zone": read_zone(row, ""), "locale": _locale(row, "")}
+    return {name: value or None for name, value in read.items() if value or name in cleared}
+
+
+def _addresses(to: Mapping[str, Any], prefix: str = "to.") -> dict[Channel, str]:
     found = {}
     for field, channel, normalise in _CHANNELS:
-        address = label(to, field, ADDRESS_CHARACTERS_MAX, "to.") if field in to else None
+        address = label(to, field, ADDRESS_CHARACTERS_MAX, prefix) if field in to else None
         if address is None:
             continue
         try:
             found[channel] = normalise(address)
         except Rejection as rejection:
-            raise Rejection(rejection.reason, f"to.{field}") from None
+            raise Rejection(rejection.reason, prefix + field) from None
     return found
 
 
-def _name(to: Mapping[str, Any]) -> str | None:
+def _name(to: Mapping[str, Any], prefix: str = "to.") -> str | None:
     name = to.get("name")
     if name is None:
         return None
     if not isinstance(name, str):
-        raise Rejection(f"must be text, not {kind(name)}", "to.name")
+        raise Rejection(f"must be text, not {kind(name)}", f"{prefix}name")
     if len(name) > NAME_CHARACTERS_MAX:
-        raise Rejection(f"is longer than {NAME_CHARACTERS_MAX} characters; shorten it", "to.name")
+        raise Rejection(f"is longer than {NAME_CHARACTERS_MAX} characters; shorten it", f"{prefix}name")
     return name if name.isascii() and name.isprintable() else one_line(name, NAME_CHARACTERS_MAX)
 
 
-def read_zone(to: Mapping[str, Any]) -> str | None:
+def read_zone(to: Mapping[str, Any], prefix: str = "to.") -> str | None:
     """The IANA name of the recipient's zone, if `to` gives one. Raises Rejection."""
-    zone = label(to, "zone", zones.ZONE_CHARACTERS_MAX, "to.")
-    return None if zone is None else zones.find(zone, "to.zone").key
+    zone = label(to, "zone", zones.ZONE_CHARACTERS_MAX, prefix)
+    return None if zone is None else zones.find(zone, f"{prefix}zone").key
 
 
-def _locale(to: Mapping[str, Any]) -> str | None:
-    locale = label(to, "locale", LOCALE_CHARACTERS_MAX, "to.")
+def _locale(to: Mapping[str, Any], prefix: str = "to.") -> str | None:
+    locale = label(to, "locale", LOCALE_CHARACTERS_MAX, prefix)
     if locale is not None and not _LOCALE.fullmatch(locale):
-        raise Rejection("is not a language tag; write one like en or pt-BR", "to.locale")
+        raise Rejection("is not a language tag; write one like en or pt-BR", f"{prefix}locale")
     return locale
 
 

@@ -11,14 +11,18 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Final, Self
 
 import orjson
 
 from duly.errors import InputError
 from duly.intake.rejection import Rejection
 
-__all__ = ["RejectedFile"]
+__all__ = ["RejectedFile", "set_aside"]
+
+#: What marks a line of `FILE.rejected.jsonl`.
+SET_ASIDE: Final = frozenset({"row", "reason"})
+LINE_OF_REJECTED: Final = frozenset({"line", "reason", "field", "row"})
 
 
 class RejectedFile:
@@ -79,3 +83,10 @@ def _encode(entry: dict[str, Any]) -> bytes:
         return json.dumps(entry, default=repr, skipkeys=True).encode()
     except (ValueError, RecursionError):
         return orjson.dumps(entry | {"row": None, "text": "the row cannot be written as JSON"})
+
+
+def set_aside(raw: Mapping[str, Any]) -> Any:
+    """The row within a line of `FILE.rejected.jsonl`: that file, mended, may be imported as it is."""
+    return (
+        raw["row"] if isinstance(raw, Mapping) and raw.keys() >= SET_ASIDE and raw.keys() <= LINE_OF_REJECTED else raw
+    )

@@ -1,4 +1,4 @@
-"""Reading submissions from a file or a stream, one by one, in constant memory.
+"""Reading submissions, or the rows of another table, from a file or a stream, one by one, in constant memory.
 
 The format is told by the file's ending (`.jsonl`, `.ndjson`, `.json`, `.csv`, `.tsv`), else by the first
 character that is not blank: `{` or `[` is JSON Lines, anything else is CSV.
@@ -21,6 +21,7 @@ from duly.intake.csv_rows import read_csv
 from duly.intake.jsonl import read_jsonl
 from duly.intake.lines import Lines
 from duly.intake.rejection import Rejection
+from duly.intake.tables import Table
 
 __all__ = ["FORMATS", "Rows", "named_stream", "open_rows", "read"]
 
@@ -32,11 +33,11 @@ _ENDINGS: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".cs
 class Rows(Iterator[tuple[int, Mapping[str, Any] | Rejection]]):
     """Rows by the line on which they start. `total_bytes` is None if the end is not known (a pipe)."""
 
-    def __init__(self, stream: BinaryIO, form: str | None, *, owned: bool) -> None:
+    def __init__(self, stream: BinaryIO, form: str | None, *, owned: bool, table: Table | None = None) -> None:
         self.total_bytes = _total_bytes(stream)
         self._stream, self._owned = stream, owned
         self._lines = Lines(stream)
-        self._rows = self._start(form)
+        self._rows = self._start(form, table)
 
     @property
     def bytes_read(self) -> int:
@@ -57,25 +58,25 @@ class Rows(Iterator[tuple[int, Mapping[str, Any] | Rejection]]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
-    def _start(self, form: str | None) -> Iterator[tuple[int, Mapping[str, Any] | Rejection]]:
+    def _start(self, form: str | None, table: Table | None) -> Iterator[tuple[int, Mapping[str, Any] | Rejection]]:
         """The first line is read only when the first row is asked for."""
         form = form or _sniff(self._lines)
-        yield from read_jsonl(self._lines) if form == "jsonl" else read_csv(self._lines)
+        yield from read_jsonl(self._lines) if form == "jsonl" else read_csv(self._lines, table)
 
 
-def read(source: str | os.PathLike[str] | BinaryIO, form: str | None = None) -> Rows:
+def read(source: str | os.PathLike[str] | BinaryIO, form: str | None = None, table: Table | None = None) -> Rows:
     """The rows of a path, or of a binary stream. Raises InputError if it cannot be opened, or later, cannot be read."""
     if form is not None and form not in FORMATS:
         raise InputError(f"format {form} is not known; it is {' or '.join(FORMATS)}")
     if not isinstance(source, (str, os.PathLike)):
-        return Rows(source, form, owned=False)
+        return Rows(source, form, owned=False, table=table)
     path = Path(source)
-    return Rows(_open(path), form or _ENDINGS.get(path.suffix.lower()), owned=True)
+    return Rows(_open(path), form or _ENDINGS.get(path.suffix.lower()), owned=True, table=table)
 
 
-def open_rows(name: str, form: str | None = None) -> Rows:
+def open_rows(name: str, form: str | None = None, table: Table | None = None) -> Rows:
     """As `read`, of a file named on the command line: `-` is standard input. Raises InputError."""
-    return read(_standard_input() if name == "-" else name, form)
+    return read(_standard_input() if name == "-" else name, form, table)
 
 
 @contextmanager

@@ -15,9 +15,11 @@ from duly.core import keys
 from duly.core.model import Channel, Lane, NewContact, NewReminder
 from duly.intake import zones
 from duly.intake.body import body_hash, read_data, written
+from duly.intake.contacts import new_contact
 from duly.intake.fields import FIELDS, choice, kind, known, label, need, number, shown
 from duly.intake.late import read_late
 from duly.intake.recipients import Recipient, read_recipient
+from duly.intake.rejected import set_aside
 from duly.intake.rejection import Rejection, did_you_mean
 from duly.intake.when import When, read_when
 
@@ -52,11 +54,6 @@ class KnownTemplates(Container[str], Iterable[str], Protocol):
         ...
 
 
-#: What marks a line of `FILE.rejected.jsonl`.
-SET_ASIDE: Final = frozenset({"row", "reason"})
-LINE_OF_REJECTED: Final = frozenset({"line", "reason", "field", "row"})
-
-
 class Intake:
     """Checks submissions against one installation's configuration. It keeps nothing between rows but caches."""
 
@@ -76,9 +73,9 @@ class Intake:
     def accept(self, raw: Mapping[str, Any], now: datetime | None = None) -> NewReminder:
         """Check one submission. Raises Rejection, and nothing else, whatever the object holds.
 
-        `now` is when a cron expression without `notify_at` begins to count; without it such a row is refused.
+        `now` is when what repeats begins; without it a cron expression needs a `notify_at`.
         """
-        row = known(_set_aside(raw), FIELDS)
+        row = known(set_aside(raw), FIELDS)
         _refuse_later_versions(row)
         key = need(row, "idempotency_key", KEY_CHARACTERS_MAX)
         account = need(row, "account", ACCOUNT_CHARACTERS_MAX)
@@ -157,13 +154,7 @@ class Intake:
             raise Rejection(reason, "data")
 
     def _contacts(self, account: str, addresses: Mapping[Channel, str]) -> tuple[NewContact, ...]:
-        return tuple([self._contact(account, channel, address) for channel, address in addresses.items()])
-
-    def _contact(self, account: str, channel: Channel, address: str) -> NewContact:
-        endpoint = keys.NO_ENDPOINT
-        if channel is Channel.WEBHOOK:
-            endpoint = keys.endpoint_id(self._namespace, address)
-        return NewContact(keys.contact_id(self._namespace, account, channel, address), channel, address, endpoint)
+        return tuple([new_contact(self._namespace, account, channel, one) for channel, one in addresses.items()])
 
 
 def _refuse_later_versions(row: Mapping[str, Any]) -> None:
@@ -203,10 +194,3 @@ def _channel(word: Any) -> Channel:
         known_words = [str(channel) for channel in Channel]
         hint = did_you_mean(shown(word), known_words)
         raise Rejection(f"a channel is {' or '.join(known_words)}{hint}", "channels") from None
-
-
-def _set_aside(raw: Mapping[str, Any]) -> Any:
-    """The row within a line of `FILE.rejected.jsonl`: that file, mended, may be imported as it is."""
-    return (
-        raw["row"] if isinstance(raw, Mapping) and raw.keys() >= SET_ASIDE and raw.keys() <= LINE_OF_REJECTED else raw
-    )

@@ -1,4 +1,4 @@
-"""`duly next FILE`: when a reminder will fire, before anybody is given it. It needs no database, and no configuration."""
+"""`duly next FILE`: when a reminder will fire, before anybody is given it. No database is needed."""
 
 from __future__ import annotations
 
