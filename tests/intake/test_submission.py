@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from duly.core import keys
 from duly.core.model import Channel, Lane, NewContact
+from duly.core.schedule import Schedule
 from duly.errors import InputError
-from duly.intake import Rejection
+from duly.intake import Rejection, zones
 from duly.intake.recipients import read_recipient
 from tests.intake.samples import NAMESPACE, intake, refused, row
 
@@ -103,11 +104,31 @@ def test_only_an_object_is_a_submission(raw: Any) -> None:
         ({"xyz": 1}, "xyz", "there is no such field"),
         ({"x\ny" * 99: 1}, "x yx yx yx yx yx yx yx yx yx yx yx yx yx y"[:40].rstrip(), "there is no such field"),
         ({"to": {"emial": "a@example.com"}}, "to.emial", 'did you mean "email"?'),
-        ({"repeat": "FREQ=DAILY"}, "repeat", "not supported by this version"),
         ({"fallback": ["email", "sms"]}, "fallback", "not supported by this version"),
-        ({"to": {"id": "r", "quiet_hours": ["21:00-08:00"]}}, "to.quiet_hours", "not supported by this version"),
         ({"late": "summarize"}, "late", "supported by this version"),
-        ({"late": ["drop"]}, "late", "supported by this version"),
+        ({"late": ["drop"]}, "late", "must be text, not a list"),
+        ({"late": "sometimes"}, "late", "must be drop or send_marked"),
+        ({"late_until": "P1D"}, "late_until", "leave it out"),
+        ({"late": "send_marked"}, "late_until", "is missing beside late"),
+        ({"late": "send_marked", "late_until": "P1D"}, "deadline", "is missing beside late"),
+        ({"late": "send_marked", "late_until": "PT8H", "deadline": "PT8H"}, "late_until", "is not after the deadline"),
+        ({"late": "send_marked", "late_until": "P1Y", "deadline": "PT8H"}, "late_until", "no fixed length"),
+        (
+            {"late": "send_marked", "late_until": "2026-12-03T09:00", "deadline": "PT8H"},
+            "late_until",
+            "is a local time",
+        ),
+        (
+            {"repeat": "FREQ=DAILY", "late": "send_marked", "late_until": "2027-12-03T09:00Z", "deadline": "PT8H"},
+            "late_until",
+            "must be a duration like P1D",
+        ),
+        ({"group": 7}, "group", "must be text"),
+        (
+            {"account": "elsewhere", "to": {"email": "a@example.com", "quiet_hours": ["21:00-08:00"]}},
+            "to.quiet_hours",
+            "need a zone",
+        ),
     ],
 )
 def test_fields_that_are_not_known(changes: dict[str, Any], field: str, words: str) -> None:
@@ -410,3 +431,57 @@ def test_a_line_that_was_set_aside_may_come_back_as_it_is() -> None:
         intake().accept({**set_aside, "row": "text"})
     with pytest.raises(Rejection, match="no such field"):
         intake().accept({**set_aside, "more": 1})
+
+
+# --- what goes on --------------------------------------------------------------------------------
+
+NOON: Final = datetime(2026, 12, 5, 12, 0, tzinfo=UTC)
+
+
+def test_what_repeats_is_kept_with_its_next_occurrence() -> None:
+    """The rule, the label, the zone and the version of its data; what was due before anybody asked is not missed."""
+    made = intake().accept(
+        row(notify_at="2026-12-01T09:00", repeat="FREQ=DAILY", missed="all:3", grace="P2D", deadline="PT8H"), NOON
+    )
+    assert made.schedule is not None
+    assert Schedule.from_text(made.schedule).repeat is not None
+    assert (made.next_label, made.next_due_at) == ("2026-12-05T09:00", datetime(2026, 12, 5, 14, 0, tzinfo=UTC))
+    assert made.deadline_at == made.next_due_at + timedelta(hours=8)
+    assert (made.zone, made.zone_data, made.follows_recipient) == ("America/New_York", zones.version(), False)
+    assert (made.missed, made.grace) == ("all:3", "P2D")
+
+
+def test_a_rule_that_is_over_is_refused() -> None:
+    """Nothing would ever come of it."""
+    with pytest.raises(Rejection, match="no occurrence that is still to come"):
+        intake().accept(row(repeat="FREQ=DAILY;COUNT=2"), NOON)
+
+
+def test_an_anchor_is_kept_with_its_offsets() -> None:
+    """The first offset is next, even if it is past: what does not repeat is always written."""
+    made = intake().accept(row(notify_at=..., starts_at="2026-12-06T09:00:00Z", before=["PT1H", "P2D"]), NOON)
+    assert (made.next_label, made.next_due_at) == ("-PT48H", datetime(2026, 12, 4, 9, 0, tzinfo=UTC))
+    assert made.notify_at == "2026-12-06T09:00:00Z"
+
+
+def test_what_fires_once_needs_no_schedule() -> None:
+    """Its zone's data is remembered only where it is a local time."""
+    local, instant = intake().accept(row(notify_at="2026-12-01T09:00")), intake().accept(row())
+    assert [(one.schedule, one.next_label) for one in (local, instant)] == [(None, None)] * 2
+    assert (local.zone_data, instant.zone_data) == (zones.version(), None)
+    to = {"id": "r", "email": "a@example.com", "zone": "Europe/Berlin"}
+    assert intake().accept(row(notify_at="2026-12-01T09:00", zone="recipient", to=to)).follows_recipient
+
+
+def test_what_may_come_late_lasts_until_then() -> None:
+    """With send_marked the last moment is late_until; from the deadline on it is marked."""
+    made = intake().accept(row(late="send_marked", deadline="PT1H", late_until="PT8H"))
+    assert (made.late, made.deadline, made.late_until) == ("send_marked", "PT1H", "PT8H")
+    assert made.deadline_at == made.next_due_at + timedelta(hours=8)
+
+
+def test_a_group_and_quiet_hours_are_kept() -> None:
+    """They are the caller's words, checked."""
+    to = {"id": "r", "email": "a@example.com", "quiet_hours": ["21:00-08:00"]}
+    made = intake().accept(row(group="booking-7", to=to))
+    assert (made.group, made.recipient_quiet_hours) == ("booking-7", ("21:00-08:00",))

@@ -19,4 +19,9 @@ def deadline_of(due_at: datetime, deadline: str | None, next_due_at: datetime | 
     """
     if deadline is None:
         return due_at + DEADLINE_DEFAULT if next_due_at is None else next_due_at
-    return parse_time(deadline) if deadline[0].isdigit() else due_at + parse_duration(deadline)
+    if not deadline[0].isdigit():
+        return due_at + parse_duration(deadline)
+    moment = parse_time(deadline)
+    if moment.tzinfo is None:
+        raise ValueError("is a local time; add an offset to it, or write a duration like PT8H")
+    return moment

@@ -22,6 +22,7 @@ from duly.intake.when import When
 __all__ = ["Late", "LatePolicy", "read_late"]
 
 TIME_CHARACTERS_MAX: Final = 64
+SUMMARIZE: Final = "summarize"
 
 
 class LatePolicy(StrEnum):
@@ -41,6 +42,8 @@ class Late(NamedTuple):
 
 def read_late(row: Mapping[str, Any], when: When) -> Late:
     """Raises Rejection."""
+    if row.get("late") == SUMMARIZE:
+        raise Rejection(f"{SUMMARIZE} is not supported by this version; give {' or '.join(LatePolicy)}", "late")
     policy = LatePolicy(choice(row, "late", LatePolicy, LatePolicy.DROP))
     until = label(row, "late_until", TIME_CHARACTERS_MAX)
     if policy is LatePolicy.DROP:
@@ -61,8 +64,6 @@ def _last_moment(until: str | None, when: When) -> datetime:
         moment = deadline_of(when.first.due_at, until, None)
     except ValueError as error:
         raise Rejection(str(error), "late_until") from None
-    if moment.tzinfo is None:
-        raise Rejection("is a local time; add an offset to it, or write a duration like P1D", "late_until")
     if moment <= when.deadline_at:
         raise Rejection("is not after the deadline; write a later one", "late_until")
     return moment

@@ -165,7 +165,7 @@ def _refuse_later_versions(row: Mapping[str, Any]) -> None:
 def _check_quiet_hours(recipient: Recipient, account_zone: str | None) -> None:
     if recipient.quiet_hours and not (recipient.zone or account_zone or Channel.SMS in recipient.addresses):
         raise Rejection(
-            "cannot be told without a zone; give to.zone, or the account one in duly.toml", "to.quiet_hours"
+            "need a zone; give to.zone, or the account one in duly.toml", "to.quiet_hours"
         )
 
 

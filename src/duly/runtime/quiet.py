@@ -19,7 +19,7 @@ from duly.ports import Policies
 
 __all__ = ["QuietHours"]
 
-CACHED_MAX: Final = 4_096
+ZONES_CACHED_MAX: Final = 4_096
 
 
 class QuietHours:
@@ -45,12 +45,12 @@ def _own(row: Claimed) -> tuple[Window, ...]:
     return _windows(row.recipient_quiet_hours)
 
 
-@lru_cache(CACHED_MAX)
+@lru_cache(ZONES_CACHED_MAX)
 def _windows(texts: tuple[str, ...]) -> tuple[Window, ...]:
     return read_windows(texts)
 
 
-@lru_cache(CACHED_MAX)
+@lru_cache(ZONES_CACHED_MAX)
 def _zones(names: tuple[str, ...]) -> tuple[tzinfo, ...]:
     return tuple(_known(names))
 
