@@ -86,6 +86,13 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
             read_single(name)
 
 
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no file is there that opens and cannot be read")
+def test_a_file_that_cannot_be_read_is_told() -> None:
+    """A file that opens and then fails gives a line as well."""
+    with pytest.raises(InputError, match=r"^the file cannot be read: "):
+        read_single("/proc/self/mem")
+
+
 def test_standard_input_is_read() -> None:
     """A dash is standard input; where it is closed, that is told."""
     program = [sys.executable, "-c", "from duly.intake import read_single; print(read_single('-')['account'])"]

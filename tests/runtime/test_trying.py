@@ -11,9 +11,13 @@ from email.policy import default
 from pathlib import Path
 from typing import Any, Final
 
+import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from duly.core import keys
+from duly.core.model import Channel
 from duly.core.unsubscribe import read_token
 from duly.errors import ConfigError, DulyError, InputError, Unrenderable
 from duly.intake import Rejection
@@ -22,6 +26,7 @@ from duly.runtime.trying import preview, send_test
 from duly.testing.mail_sink import MailSink
 from duly.testing.receiver import Receiver
 from tests.flows.scene import SECRET
+from tests.intake.samples import NAUGHTY
 
 UNSUBSCRIBE: Final = "a secret of thirty-two bytes ...."
 #: There is no such database: nothing here opens one.
@@ -29,17 +34,17 @@ TOML: Final = f"""
 database = "sqlite:///nowhere/duly.db"
 namespace = "a-namespace"
 
-[providers.mail]
-kind = "smtp"
-url = "smtp://127.0.0.1:2525"
-from = "Harbour Lofts <reminders@example.com>"
-timeout_seconds = 5
-
 [providers.hooks]
 kind = "webhook"
 secret = "{SECRET}"
 timeout_seconds = 1
 allow_private_networks = true
+
+[providers.mail]
+kind = "smtp"
+url = "smtp://127.0.0.1:2525"
+from = "Harbour Lofts <reminders@example.com>"
+timeout_seconds = 5
 
 [unsubscribe]
 url = "https://r.example.com/u"
@@ -59,7 +64,7 @@ html = "<p>{{{{ data.at }}}}</p>"
 [accounts.harbour-lofts]
 zone = "America/New_York"
 """
-NO_PROVIDERS: Final = TOML.partition("[providers.mail]")[0] + TOML[TOML.index("[templates.visit]") :]
+NO_PROVIDERS: Final = TOML.partition("[providers.hooks]")[0] + TOML[TOML.index("[templates.visit]") :]
 
 
 def config(text: str = TOML, **changes: str) -> Config:
@@ -67,6 +72,9 @@ def config(text: str = TOML, **changes: str) -> Config:
     for old, new in changes.items():
         text = text.replace(old, new)
     return parse(text, Path("duly.toml"), {})
+
+
+CONFIG: Final = config()
 
 
 def submitted(**changes: Any) -> dict[str, Any]:
@@ -206,6 +214,32 @@ def test_what_cannot_be_sent_cannot_be_previewed(
         preview(config(), submitted(**changes), channel)
     assert words in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+JSON: Final = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=())),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(
+    name=st.sampled_from(NAUGHTY) | JSON,
+    at=st.sampled_from(NAUGHTY) | JSON,
+    other=JSON,
+    channel=st.sampled_from(Channel),
+)
+def test_any_submission_is_previewed_or_refused(name: Any, at: Any, other: Any, channel: str) -> None:
+    """Whatever stands in a submission gives one document that can be written, or one line."""
+    to = {**submitted()["to"], "name": name, "locale": other}
+    try:
+        document = preview(
+            CONFIG, submitted(template="rich", to=to, data={"at": at}, purpose=other or "marketing"), channel
+        )
+    except DulyError as refused:
+        document = str(refused)
+        assert len(document.splitlines()) == 1
+    assert orjson.dumps(document)
 
 
 # --- a test by mail ------------------------------------------------------------------------------
