@@ -43,6 +43,12 @@ def test_a_channel_without_address_or_provider_is_written_as_skipped() -> None:
     assert (delivery.state, delivery.reason) == (State.SKIPPED, "no_provider")
 
 
+def test_a_deleted_recipient_is_written_as_skipped() -> None:
+    """Whatever else is true of the occurrence, the record says that its recipient was deleted."""
+    (delivery,) = fire(due(refused="recipient_deleted", deadline_at=NOW), NOW, "ns", PROVIDERS).deliveries
+    assert (delivery.state, delivery.reason) == (State.SKIPPED, "recipient_deleted")
+
+
 def test_only_an_address_that_is_read_now_is_written_with_the_delivery() -> None:
     """Inline addresses were written when the reminder was."""
     (inline,) = fire(due(), NOW, "ns", PROVIDERS).deliveries
