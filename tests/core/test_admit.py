@@ -49,6 +49,7 @@ def test_an_objection_for_good_is_final_without_doubt_and_closes_the_sending_run
     [
         ({"account_paused": True}, "account_paused", 60),
         ({"reminder_status": "paused"}, "reminder_paused", 60),
+        ({"reminder_status": "template_paused"}, "template_paused", 60),
         ({"block": Block(later(seconds=9), "auth", circuit=True)}, "circuit_open", 9),
         ({"block": Block(later(seconds=9), "retry_after", circuit=False)}, "retry_after", 9),
     ],

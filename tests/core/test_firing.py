@@ -55,6 +55,12 @@ def test_only_an_address_that_is_read_now_is_written_with_the_delivery() -> None
     assert (inline.address, read_now.address) == (None, "https://a.example/in")
 
 
+def test_a_deleted_recipient_is_written_as_skipped() -> None:
+    """Whatever else is true of the occurrence, the record says that its recipient was deleted."""
+    (delivery,) = fire(due(refused="recipient_deleted", deadline_at=NOW), NOW, "ns", PROVIDERS).deliveries
+    assert (delivery.state, delivery.reason) == (State.SKIPPED, "recipient_deleted")
+
+
 # --- schedules -----------------------------------------------------------------------------------
 
 NEW_YORK = ZoneInfo("America/New_York")

@@ -37,3 +37,15 @@ def test_a_name_that_is_there_twice_raises() -> None:
     """Two statements of one name would hide each other, so they are refused."""
     with pytest.raises(ValueError, match="'one' is there twice"):
         merged("sqlite", [("a.sql", "-- name: one\nselect 1;\n"), ("b.sql", "-- name: one\nselect 2;\n")])
+
+
+def test_a_part_stands_in_every_statement_that_holds_it() -> None:
+    """A rule that several statements obey is written once, and is no statement by itself."""
+    text = "-- name: part_rule\nx > 1\n-- name: one\nselect {part_rule} from t;\n-- name: two\nselect '{}';\n"
+    assert merged("sqlite", [("a.sql", text)]) == {"one": "select x > 1 from t", "two": "select '{}'"}
+
+
+def test_a_part_that_is_not_there_raises() -> None:
+    """A statement that holds an unknown part is refused when it is read."""
+    with pytest.raises(ValueError, match="'part_rule', which is not there"):
+        merged("sqlite", [("a.sql", "-- name: one\nselect {part_rule};\n")])

@@ -75,6 +75,11 @@ _CODES: Final[Mapping[Kind, str]] = {
     Kind.MANUAL: "suppressed",
     Kind.OPT_OUT: "opted_out",
 }
+_OPTED_OUT_OF: Final[Mapping[str, str]] = {
+    "service": "opted_out_of_service",
+    "marketing": "opted_out_of_marketing",
+    "security": "opted_out_of_security",
+}
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 _LATEST: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -208,10 +213,9 @@ def code_of(kind: Kind, scope: str) -> str | None:
 
     A purpose that is not known is not named: its text is the caller's, and a reason code is one of a few words.
     """
-    code = _CODES.get(kind)
-    if kind is not Kind.OPT_OUT or scope in (ALL, EVERYTHING):
-        return code
-    return f"{code}_of_{scope if scope in KNOWN_PURPOSES else 'purpose'}"
+    if kind is Kind.OPT_OUT and scope not in (ALL, EVERYTHING):
+        return _OPTED_OUT_OF.get(scope, "opted_out_of_purpose")
+    return _CODES.get(kind)
 
 
 def objection(known: Known, purpose: str, *, deleted: bool = False, disabled: bool = False) -> str | None:

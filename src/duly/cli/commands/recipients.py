@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -15,7 +16,7 @@ from duly.cli.surface import Surface, WhyOption, command, operator, stated
 from duly.cli.words import require_account
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from duly.ports import RecipientChange, Store, Upserted
     from duly.runtime.bulk import Answer
@@ -87,7 +88,8 @@ async def _delete(config: Config, recipient: str, account: str, why: str) -> dic
 
     async with open_store(config) as store:
         identity = await _named(store, config, recipient, account)
-        changed = await store.delete_recipient(operator(), why, identity)
+        with _known(recipient, account):
+            changed = await store.delete_recipient(operator(), why, identity)
     return {"account": account, "id": recipient, "changed": changed}
 
 
@@ -102,7 +104,8 @@ async def _disable(
         raise InputError(f"--channel: it is {', '.join(Channel)}")
     async with open_store(config) as store:
         identity = await _named(store, config, recipient, account)
-        changed = await store.disable_channel(operator(), why, identity, Channel(channel), disabled=disabled)
+        with _known(recipient, account):
+            changed = await store.disable_channel(operator(), why, identity, Channel(channel), disabled=disabled)
     return {"account": account, "id": recipient, "channel": channel, "disabled": disabled, "changed": changed}
 
 
@@ -111,6 +114,18 @@ async def _named(store: Store, config: Config, recipient: str, account: str) -> 
 
     await require_account(store.views(), config, account)
     return keys.recipient_id(await store.namespace(), account, recipient)
+
+
+@contextmanager
+def _known(recipient: str, account: str) -> Iterator[None]:
+    """Say in the caller's words that nobody goes by that id."""
+    from duly.errors import NotFound
+
+    try:
+        yield
+    except NotFound:
+        name = output.plain(recipient)[:60]
+        raise NotFound(f"account {output.plain(account)} has no recipient {name!r}: nothing was changed") from None
 
 
 # --- many ----------------------------------------------------------------------------------------
