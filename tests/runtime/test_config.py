@@ -321,9 +321,9 @@ REFUSED: Final = {
         UNSUBSCRIBE + 'purposes = ["a\\nb"]',
         "duly.toml: unsubscribe.purposes: a name holds no control characters",
     ),
-    "a purpose that is no list": (
-        UNSUBSCRIBE + 'purposes = "marketing"',
-        "duly.toml: unsubscribe.purposes: expected a list, got text",
+    "purposes that are no list": (
+        UNSUBSCRIBE + "purposes = 5",
+        'duly.toml: unsubscribe.purposes: expected a list of texts, such as ["marketing"]',
     ),
     "unknown key about unsubscribing": (
         UNSUBSCRIBE + 'purpose = ["marketing"]',

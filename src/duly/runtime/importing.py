@@ -91,10 +91,13 @@ async def import_rows(
     rows: Iterator[Row],
     rejects: Rejects,
     progress: Callable[[Imported], None],
+    now: datetime | None = None,
 ) -> Imported:
-    """Schedule every row that can be; returns the counts. `progress` is called once per batch."""
+    """Schedule every row that can be; returns the counts. `progress` is called once per batch.
+
+    What repeats begins `now`: what was due before is nobody's. None: it begins where it says.
+    """
     report = Imported()
-    now = (await outage.until_done(lambda: store.due(0))).now  # what repeats begins now, by the database's clock
     batch = await asyncio.to_thread(_check, intake, rows, now)
     while batch.read:
         writing = asyncio.ensure_future(_write(store, outage, batch))
@@ -107,7 +110,7 @@ async def import_rows(
     return report
 
 
-def _check(intake: Intake, rows: Iterator[Row], now: datetime) -> _Batch:
+def _check(intake: Intake, rows: Iterator[Row], now: datetime | None) -> _Batch:
     """Read and check the next rows."""
     batch = _Batch(0, [], [], [])
     for line, row in rows:
@@ -121,7 +124,7 @@ def _check(intake: Intake, rows: Iterator[Row], now: datetime) -> _Batch:
     return batch
 
 
-def _accept(batch: _Batch, intake: Intake, line: int, row: Mapping[str, Any], now: datetime) -> None:
+def _accept(batch: _Batch, intake: Intake, line: int, row: Mapping[str, Any], now: datetime | None) -> None:
     try:
         reminder = intake.accept(row, now)
     except Rejection as rejection:

@@ -107,7 +107,7 @@ def _taken(config: Config, templates: TemplateSet, submitted: Mapping[str, Any])
     zones = {name: account.zone for name, account in config.accounts.items()}
     everything = {str(channel): STAND_IN for channel in Channel}
     intake = Intake(config.namespace or STAND_IN, templates, everything, zones.get)
-    reminder = intake.accept(submitted)
+    reminder = intake.accept(submitted, datetime.now(UTC))
     if not reminder.contacts:
         raise InputError("to: it is an id alone, and only the ledger knows who that is; add a name and an address")
     return reminder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -68,7 +69,7 @@ async def _import(surface: Surface, config: Config, file: str, file_format: str 
                     advance(rows.bytes_read - seen)
                     seen = rows.bytes_read
 
-                report = await import_rows(store, outage, intake, iter(rows), rejects, progress)
+                report = await import_rows(store, outage, intake, iter(rows), rejects, progress, datetime.now(UTC))
     return report, rejects.path
 
 

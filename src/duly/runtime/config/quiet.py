@@ -55,7 +55,11 @@ def _region(name: str) -> str:
 
 
 def _purposes(value: Any) -> tuple[str, ...]:
-    return tuple(_texts(value, '["marketing"]'))
+    """A list; from the environment also words with commas between them."""
+    words = _texts(value, '["marketing"]')
+    if isinstance(value, EnvText) and not value.startswith("["):
+        words = [word.strip() for word in value.split(",")]
+    return tuple(words)
 
 
 def _cap(value: Any) -> Cap:

@@ -49,7 +49,7 @@ def _create(db: Database, account: int, actor: str, row: RecipientChange) -> Ups
     new = merged(Kept(), row)
     name, zone, locale, addresses = _values(new)
     values = {"name": name, "zone": zone, "locale": locale, "addresses": addresses}
-    db.change("recipient_add", id=row.id, account=account, ref=row.ref, **values)
+    db.change("recipient_add", id=row.id, account=account, ref=row.ref, quiet_hours=None, **values)
     db.change_one(
         "operation_add", account, row.id, None, "recipient_created", actor, _named(changed_fields(Kept(), new))
     )
