@@ -219,7 +219,7 @@ def _check_needed(columns: list[Column], needed: Sequence[str]) -> None:
     for name in needed:
         if (name,) not in columns:
             raise InputError(f"the header has no column {name}")
-    if not any((name,) in columns for name in _WHEN):
+    if needed is _NEEDED and not any((name,) in columns for name in _WHEN):
         raise InputError(f"the header has no column {_WHEN[0]}")
 
 

@@ -46,7 +46,9 @@ _CHANNELS: Final[tuple[tuple[str, Channel, Callable[[str], str]], ...]] = (
 )
 
 
-RECIPIENT_TABLE: Final = Table(RECIPIENT_FIELDS, ("id",))
+#: Of a row about a recipient himself. His quiet hours come with a reminder.
+_OWN_FIELDS: Final = RECIPIENT_FIELDS - {"quiet_hours"}
+RECIPIENT_TABLE: Final = Table(_OWN_FIELDS, ("id",))
 
 
 class Recipient(NamedTuple):
@@ -87,7 +89,7 @@ class RecipientIntake:
     def accept(self, raw: Mapping[str, Any]) -> RecipientChange:
         """Check one row. Raises Rejection, and nothing else, whatever the object holds."""
         whole = set_aside(raw)
-        row = known(whole, RECIPIENT_FIELDS)
+        row = known(whole, _OWN_FIELDS)
         # One who was named by his address alone has it for an id.
         ref = label(row, "id", ADDRESS_CHARACTERS_MAX)
         if ref is None:
