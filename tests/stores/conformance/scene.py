@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from duly.core import keys
 from duly.core.firing import fire
@@ -92,7 +93,7 @@ class Scene:
     async def tick(self, providers: Mapping[str, str] = PROVIDERS) -> Materialised:
         """Make deliveries of what is due."""
         batch = await self.store.due(2000)
-        fired = [fire(row, batch.now, NAMESPACE, providers) for row in batch.rows]
+        fired = [fire(row, batch.now, NAMESPACE, providers, row.zone and ZoneInfo(row.zone)) for row in batch.rows]
         written: Materialised = await self.store.materialise(fired)
         return written
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from duly.core import keys
 from duly.core.firing import fire
-from duly.core.model import Channel, Fired
+from duly.core.model import Channel, Fired, NewReminder, Scheduled
+from duly.core.schedule import Schedule, read_repeat
 from duly.core.states import State
 from duly.ports import Materialised
+from duly.stores.documents import instant
 from duly.testing.builders import NAMESPACE, PROVIDERS, new_reminder
 from tests.stores.conformance import case
 from tests.stores.conformance.scene import Scene, delivery_id
 
+DAY = timedelta(days=1)
 EMAIL, WEBHOOK = Channel.EMAIL, Channel.WEBHOOK
 
 
@@ -206,3 +210,102 @@ async def a_delivery_keeps_its_key(scene: Scene) -> None:
     (delivery,) = await scene.ready("r")
     shown = await scene.show(delivery)
     assert shown["id"] == shown["idempotency_key"] == keys.show(delivery)
+
+
+# --- schedules -----------------------------------------------------------------------------------
+
+
+def daily(start_at: datetime, rule: str = "FREQ=DAILY", **more: Any) -> NewReminder:
+    """The reminder `r`, for every day at that moment in UTC."""
+    local = start_at.replace(tzinfo=None, microsecond=0)
+    schedule = Schedule(local, read_repeat(rule, local))
+    return new_reminder(
+        "r",
+        local.replace(tzinfo=UTC),
+        schedule=schedule.to_text(),
+        next_label=f"{local:%Y-%m-%dT%H:%M}" if not local.second else f"{local:%Y-%m-%dT%H:%M:%S}",
+        zone="UTC",
+        zone_data="2026a",
+        **more,
+    )
+
+
+@case
+async def a_schedule_moves_on(scene: Scene) -> None:
+    """The due occurrence becomes a delivery under its label, and the reminder stays, with its next one and deadline."""
+    new = daily(await scene.now() - timedelta(seconds=5))
+    assert await scene.store.schedule([new]) == [Scheduled.CREATED]
+    assert await scene.tick() == Materialised(1, 0, 0)
+    row = await scene.claim_one()
+    assert (row.occurrence, row.due_at, row.deadline_at) == (new.next_label, new.next_due_at, new.deadline_at)
+    shown = await scene.views.show_reminder(new.id)
+    assert shown["status"] == "active"
+    assert shown["next_due_at"] == instant(new.next_due_at + DAY)
+    assert await scene.store.due_remain(86_400) is True
+    await scene.ledger.change("update reminder set next_due_at = created_at")
+    (due,) = (await scene.store.due(10)).rows
+    assert due.deadline_at == new.deadline_at + DAY
+    assert (due.label, due.schedule) == (f"{new.next_due_at + DAY:%Y-%m-%d}{(new.next_label or '')[10:]}", new.schedule)
+    assert (due.zone, due.generation) == ("UTC", 1)
+
+
+@case
+async def what_was_missed_leaves_one_event(scene: Scene) -> None:
+    """After days without a tick the last occurrence is written, and one event of the reminder tells of the others."""
+    new = daily(await scene.now() - timedelta(days=3, seconds=5))
+    await scene.store.schedule([new])
+    assert await scene.tick() == Materialised(1, 0, 0)
+    (event,) = (await scene.views.show_reminder(new.id))["events"]
+    assert (event["kind"], event["reason"], event["actor"]) == ("missed", "occurrences_missed", "tick")
+    assert (event["evidence"]["skipped"], event["evidence"]["first"]) == (3, new.next_label)
+
+
+@case
+async def a_schedule_ends(scene: Scene) -> None:
+    """Behind its last occurrence the reminder is done."""
+    new = daily(await scene.now() - timedelta(seconds=5), "FREQ=DAILY;COUNT=1")
+    await scene.store.schedule([new])
+    assert await scene.tick() == Materialised(1, 0, 0)
+    assert (await scene.views.show_reminder(new.id))["status"] == "done"
+    assert await scene.store.due_remain(10 * 86_400) is False
+
+
+@case
+async def a_reminder_that_cannot_be_read_is_paused(scene: Scene) -> None:
+    """It writes nothing, says why, and is in nobody's way."""
+    new = daily(await scene.now() - timedelta(seconds=5), missed="now and then")
+    await scene.store.schedule([new])
+    assert await scene.tick() == Materialised(0, 0, 0)
+    shown = await scene.views.show_reminder(new.id)
+    (event,) = shown["events"]
+    assert (shown["status"], event["kind"], event["to"]) == ("paused", "paused", "paused")
+    assert event["reason"] == "schedule_cannot_be_read"
+    assert (await scene.store.due(10)).rows == []
+
+
+@case
+async def local_times_are_the_recipients(scene: Scene) -> None:
+    """A reminder that follows its recipient comes with the zone that he has now; another with the one it named."""
+    now = await scene.now() - timedelta(seconds=5)
+    await scene.store.schedule([daily(now, follows_recipient=True)])
+    assert [row.zone for row in (await scene.store.due(10)).rows] == ["America/New_York"]
+    await scene.ledger.change("update reminder set follows_recipient = false")
+    assert [row.zone for row in (await scene.store.due(10)).rows] == ["UTC"]
+
+
+@case
+async def what_is_sent_late_comes_with_its_policy(scene: Scene) -> None:
+    """A claim brings the purpose, the deadline of what may be late, and the recipient's own quiet hours."""
+    more = {
+        "purpose": "marketing",
+        "late": "send_marked",
+        "late_until": "P1D",
+        "recipient_quiet_hours": ("21:00-08:00",),
+    }
+    row = await scene.leased("r", **more)
+    assert (row.purpose, row.late_after, row.recipient_quiet_hours, row.late) == (
+        "marketing",
+        "PT8H",
+        ("21:00-08:00",),
+        None,
+    )
