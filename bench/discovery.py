@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from bench.grounds import Ground, Ledger
-from bench.installation import Installation, reminders
+from bench.installation import Installation, mixed_reminders, reminders
 from bench.programs import Failed, Ran, stub
 
-__all__ = ["measure_backlog", "measure_tick"]
+__all__ = ["measure_backlog", "measure_schedules", "measure_tick"]
 
 #: How long `duly work` works on the backlog before it is asked to end.
 WORK_SECONDS: Final = 8.0
@@ -33,6 +34,15 @@ def measure_backlog(ground: Ground, installation: Installation, rows: int) -> di
         worked = installation.duly(ledger, "work", terminate_after=WORK_SECONDS)
         _refuse_loose_ends(ledger.counts(), worked.document["sent"])
         return {**ticked, "work": {"sent": worked.document["sent"], "peak_mib": _mib(worked.peak_bytes)}}
+
+
+def measure_schedules(ground: Ground, installation: Installation, rows: int) -> dict[str, Any]:
+    """Seconds for `duly tick` where a tenth of the reminders is due, and they repeat, or not, in many ways."""
+    now, due = datetime.now(UTC), rows // 10
+    with ground.empty() as ledger:
+        installation.migrate(ledger)
+        installation.fill(ledger, mixed_reminders(rows, due, now), now)
+        return {**_tick(installation, ledger, due), "reminders": rows}
 
 
 def _tick(installation: Installation, ledger: Ledger, rows: int) -> dict[str, Any]:

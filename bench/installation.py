@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from bench.grounds import Ledger
 from bench.ideal.message import SUBJECT, TEMPLATE, TEXT
@@ -21,7 +22,7 @@ from duly.intake import Intake, zones
 from duly.runtime.bootstrap import channels, open_store, templates
 from duly.runtime.config import Config, parse
 
-__all__ = ["SECRET", "Installation", "open_installation", "reminders"]
+__all__ = ["SECRET", "Installation", "mixed_reminders", "open_installation", "reminders"]
 
 SECRET: Final = "whsec_YmVuY2htYXJrLXNlY3JldC1vZi0zMi1ieXRlcy4u"
 ACCOUNTS: Final = 40
@@ -84,9 +85,9 @@ class Installation:
         """Make the tables."""
         self.duly(ledger, "migrate", "apply")
 
-    def fill(self, ledger: Ledger, rows: Iterator[Mapping[str, Any]]) -> None:
-        """Schedule reminders, in this process. Raises Failed unless every one is new."""
-        asyncio.run(_fill(self._config(ledger), rows))
+    def fill(self, ledger: Ledger, rows: Iterator[Mapping[str, Any]], now: datetime | None = None) -> None:
+        """Schedule reminders, in this process. What repeats begins `now`. Raises Failed unless every one is new."""
+        asyncio.run(_fill(self._config(ledger), rows, now))
 
     def tick(self, ledger: Ledger) -> None:
         """Turn everything that is due into deliveries, in this process."""
@@ -127,14 +128,47 @@ def reminders(number: int, port: int, *, mail_too: bool = False) -> Iterator[dic
         }
 
 
+#: In how many zones the recipients of mixed reminders live, and what their reminders are like, by turns.
+ZONES: Final = ("America/New_York", "Europe/Berlin", "Asia/Kolkata", "Australia/Lord_Howe", "America/Sao_Paulo")
+MIX: Final[tuple[Mapping[str, Any], ...]] = (
+    {},
+    {"repeat": "FREQ=DAILY"},
+    {"repeat": "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR,SA,SU"},
+    {},
+    {"repeat": "{minute} {hour} * * *"},
+    {"repeat": "FREQ=MONTHLY"},
+    {},
+    {"before": ["PT1H", "PT10M"]},
+)
+
+
+def mixed_reminders(number: int, due: int, now: datetime) -> Iterator[dict[str, Any]]:
+    """So many reminders, some once and some that go on, of which every `number / due`th has one occurrence due."""
+    each = number // due
+    for place, row in enumerate(reminders(number, 9)):
+        kind, zone = MIX[place // each % len(MIX)], ZoneInfo(ZONES[place % len(ZONES)])
+        moment = now - timedelta(minutes=1) if place % each == 0 else now + timedelta(days=1, minutes=place % 1_440)
+        own = {name: value for name, value in row.items() if name != "notify_at"}
+        yield {**own, "zone": zone.key, **_when(kind, moment, zone)}
+
+
+def _when(kind: Mapping[str, Any], moment: datetime, zone: ZoneInfo) -> dict[str, Any]:
+    """The fields that say when, for a first occurrence at that moment."""
+    if "before" in kind:
+        return {"starts_at": f"{(moment + timedelta(hours=1)).astimezone(zone):%Y-%m-%dT%H:%M}", **kind}
+    local = moment.astimezone(zone)
+    rule = {name: text.format(minute=local.minute, hour=local.hour) for name, text in kind.items()}
+    return {"notify_at": f"{local:%Y-%m-%dT%H:%M}", **rule}
+
+
 def _environment(ledger: Ledger) -> dict[str, str]:
     return {"DULY_DATABASE": ledger.url, "BENCH_SECRET": SECRET}
 
 
-async def _fill(config: Config, rows: Iterator[Mapping[str, Any]]) -> None:
+async def _fill(config: Config, rows: Iterator[Mapping[str, Any]], now: datetime | None) -> None:
     async with open_store(config) as store:
         intake = Intake(await store.namespace(), templates(config), channels(config), lambda _: None)
-        while batch := [intake.accept(row) for row in islice(rows, BATCH_ROWS)]:
+        while batch := [intake.accept(row, now) for row in islice(rows, BATCH_ROWS)]:
             if set(await store.schedule(batch)) != {Scheduled.CREATED}:
                 raise Failed("a reminder of the benchmark was not written")
 

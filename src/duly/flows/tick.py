@@ -34,8 +34,9 @@ async def tick(
 ) -> Ticked:
     """One bounded discovery run. `providers` names the provider of each channel."""
     due = created = already = 0
+    last: Due | None = None
     while due < rows_max:
-        batch = await store.due(min(TICK_BATCH_ROWS, rows_max - due))
+        batch = await store.due(min(TICK_BATCH_ROWS, rows_max - due), last)
         if not batch.rows:
             break
         written = await store.materialise(
@@ -44,6 +45,7 @@ async def tick(
         due += len(batch.rows) - written.stale
         created += written.created
         already += written.already
+        last = None if written.stale else batch.rows[-1]  # what somebody else has moved may be due sooner
     return Ticked(due, created, already, await store.due_remain())
 
 

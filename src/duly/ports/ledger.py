@@ -13,6 +13,7 @@ from duly.core.model import (
     Channel,
     Decision,
     Doubtful,
+    Due,
     Fired,
     Guard,
     Looked,
@@ -56,8 +57,12 @@ class Store(Protocol):
         """
         ...
 
-    async def due(self, limit: int) -> DueBatch:
-        """Read up to `limit` due reminders, oldest first. Takes no locks."""
+    async def due(self, limit: int, after: Due | None = None) -> DueBatch:
+        """Read up to `limit` due reminders, oldest first. Takes no locks.
+
+        `after`: one that was read before; no older one need be looked for. It spares a ledger to walk over what a tick
+        has just moved on.
+        """
         ...
 
     async def materialise(self, fired: Sequence[Fired]) -> Materialised:

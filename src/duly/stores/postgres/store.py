@@ -17,6 +17,7 @@ from duly.core.model import (
     Channel,
     Decision,
     Doubtful,
+    Due,
     Fired,
     Guard,
     Looked,
@@ -104,9 +105,9 @@ class PostgresStore:
         """See Store."""
         return await intake.schedule(self._shared, self._accounts, rows)
 
-    async def due(self, limit: int) -> DueBatch:
+    async def due(self, limit: int, after: Due | None = None) -> DueBatch:
         """See Store."""
-        return await ticks.due(self._shared, limit)
+        return await ticks.due(self._shared, limit, after)
 
     async def materialise(self, fired: Sequence[Fired]) -> Materialised:
         """See Store."""

@@ -8,6 +8,8 @@ under a restore guard is written as in doubt.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
 
 from duly.core.model import Due, Fired, NewContact, NewDelivery
 from duly.core.states import State, check
@@ -20,11 +22,16 @@ from duly.stores.postgres.intake import contact_columns
 
 __all__ = ["due", "due_remain", "materialise"]
 
+#: Before anything is due.
+EVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-async def due(connections: Connections, limit: int) -> DueBatch:
+
+async def due(connections: Connections, limit: int, after: Due | None) -> DueBatch:
     """See Store.due."""
+    moment, reminder = (after.due_at, after.reminder) if after else (EVER, bytes(16))
     async with connections.transaction() as tx:
-        now, found = await tx.now(), await tx.rows("due", limit)
+        await tx.send("read_in_order")
+        now, found = await tx.now(), await tx.rows("due", limit, moment, reminder.hex())
     rows: list[Due] = [stored.due(row) for row in found]
     return DueBatch(now, rows)
 

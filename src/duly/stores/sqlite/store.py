@@ -22,6 +22,7 @@ from duly.core.model import (
     Channel,
     Decision,
     Doubtful,
+    Due,
     Fired,
     Guard,
     Looked,
@@ -128,7 +129,7 @@ class SqliteStore:
         """See Store.schedule."""
         return await self._write(partial(intake.schedule, self._writer, rows))
 
-    async def due(self, limit: int) -> DueBatch:
+    async def due(self, limit: int, after: Due | None = None) -> DueBatch:  # noqa: ARG002 - an update leaves nothing dead
         """See Store.due."""
         return await self._read(partial(intake.due, self._reader, limit))
 

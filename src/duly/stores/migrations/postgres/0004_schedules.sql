@@ -14,5 +14,7 @@ alter table reminder
   add column generation int not null default 1,        -- of its occurrences: a revised reminder's come under new labels
   add column group_key text;
 alter table recipient add column quiet_hours jsonb;    -- his own, beside his account's; null: none
+drop index reminder_due;
+create index reminder_due on reminder (next_due_at, id) where next_due_at is not null;  -- in the order in which a tick reads
 create index reminder_zoned on reminder (id) where zone_data is not null and next_due_at is not null;
 create index reminder_group on reminder (account_id, group_key) where group_key is not null;
