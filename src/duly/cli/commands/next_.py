@@ -1,4 +1,4 @@
-"""`duly next FILE`: when a reminder will fire, before anybody is given it. No database and no configuration is needed."""
+"""`duly next FILE`: when a reminder will fire, before anybody is given it; without a database and a configuration."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Final
 
 from duly.core.moments import YEAR_LAST
-from duly.core.schedule.rules import Freq, Rule
+from duly.core.schedule.rules import Freq, Rule, chosen_of
 
 __all__ = ["SEARCH_YEARS_MAX", "day_filter", "last_of_count", "wall_times"]
 
@@ -29,6 +29,7 @@ PERIODS_CACHED_MAX: Final = 8_192
 COUNTS_CACHED_MAX: Final = 4_096
 
 _DAY: Final = timedelta(days=1)
+_LAST: Final = datetime(YEAR_LAST, 12, 31, 23, 59, 59)  # noqa: DTZ001 - wall time
 _Filter = Callable[[date], bool]
 
 
@@ -37,15 +38,21 @@ def wall_times(rule: Rule, start: datetime, since: datetime) -> Iterator[datetim
 
     COUNT is not looked at here; `last_of_count` turns it into an UNTIL.
     """
-    since = max(start, since)
-    times = rule.times(start.time())
-    for days in _periods(_explicit(rule, start.date()), start.date(), since.date()):
-        found = _chosen(rule.positions, days, times) if rule.positions else _all_since(since.date(), days, times)
-        for local in found:
-            if rule.until is not None and rule.until.tzinfo is None and local > rule.until:
+    since, last = max(start, since), _last(rule)
+    times, positions = rule.times(start.time()), rule.positions
+    if positions and rule.freq is Freq.DAILY:
+        times, positions = chosen_of(times, positions), ()
+    for days in _periods(_explicit(rule, start.date()), start.date(), since.date()) if times else ():
+        for local in _chosen(positions, days, times) if positions else _all_since(since.date(), days, times):
+            if local > last:
                 return
             if local >= since:
                 yield local
+
+
+def _last(rule: Rule) -> datetime:
+    """The last wall time that there may be."""
+    return rule.until if rule.until is not None and rule.until.tzinfo is None else _LAST
 
 
 @lru_cache(COUNTS_CACHED_MAX)
