@@ -4,7 +4,8 @@ Without a filter a slot is a multiplication. With one, the time from an instant 
 change and where a wall day ends. In such a piece the wall time is the instant plus one number, so the minutes
 of the day that match are instants at once, and can be counted without being looked at.
 
-A search ends where nothing was found in 40 years, or in 100,000 minutes that were looked at.
+A search ends where no day matched in 40 years, or no minute in 100,000 that were looked at (a day counts as ten
+more). That is ten years of days with one minute each.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ __all__ = ["Filtered", "Grid", "Stepping"]
 
 SEARCH_DAYS: Final = timedelta(days=14_610)
 SEARCH_LOOKS_MAX: Final = 100_000
+PIECE_LOOKS: Final = 10  # what finding a piece costs, in minutes that are looked at
 LEAP_PIECES_MAX: Final = 4_000
 
 _MINUTE: Final = timedelta(minutes=1)
@@ -105,6 +107,7 @@ class Filtered:
         """As in `Course`."""
         until, looks = _naive(self.until), 0
         for piece in self._pieces(_naive(max(moment, self.begins)), _LATEST):
+            looks += PIECE_LOOKS
             for due_at, fits in self._looked_at(piece):
                 looks += 1
                 if due_at > until or looks > SEARCH_LOOKS_MAX:
