@@ -48,7 +48,9 @@ def test_the_policies(text: str, policy: Policy) -> None:
     assert read_missed(text) == policy
 
 
-@pytest.mark.parametrize("text", ["", "Latest", "all", "all:0", "all:101", "all:-1", "all:5 ", "all:\u0661", "all:9999"])
+@pytest.mark.parametrize(
+    "text", ["", "Latest", "all", "all:0", "all:101", "all:-1", "all:5 ", "all:\u0661", "all:9999"]
+)
 def test_what_is_no_policy(text: str) -> None:
     """The complaint says what to write."""
     with pytest.raises(ValueError, match="it must be latest, skip, or all:5 with a number from 1 to 100"):
@@ -155,7 +157,7 @@ def test_what_shares_an_instant_with_the_last_one_fired_goes_with_it() -> None:
     """Where more than a hundred are young, the cut is not made between two slots of one instant."""
     schedule = repeating("FREQ=DAILY;BYHOUR=0,1,2,3;BYMINUTE=" + ",".join(map(str, range(60))), datetime(2026, 3, 8))
     now = utc(2026, 3, 8, 7, 59)
-    label, fires, skipped, seen = "2026-03-08T01:00", 0, 0, 0
+    label, fires, skipped, seen = "2026-03-08T01:01", 0, 0, 0
     while label != "2026-03-09T00:00":
         found = caught(schedule, label, now, "skip", timedelta(hours=3))
         assert found.next is not None
@@ -163,7 +165,7 @@ def test_what_shares_an_instant_with_the_last_one_fired_goes_with_it() -> None:
         assert found.next.due_at > found.fire[-1].due_at
         label, seen = found.next.label, seen + 1
         fires, skipped = fires + len(found.fire), skipped + found.skipped
-    assert (fires, skipped, seen) == (120, 60, 2)
+    assert (fires, skipped, seen) == (119, 60, 2)
 
 
 # --- whatever comes together ---------------------------------------------------------------------

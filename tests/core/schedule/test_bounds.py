@@ -12,6 +12,8 @@ import pytest
 
 from duly.core.missed import catch_up, read_missed
 from duly.core.schedule import Schedule, first_after, following, latest_until
+from duly.core.schedule.cron import cron_times, parse_cron
+from duly.core.schedule.stepping import Filtered
 from tests.core.schedule.values import NEW_YORK, repeating, utc
 
 LONG_AGO: Final = datetime(1971, 1, 1, 9)
@@ -44,7 +46,7 @@ def best_seconds(once: Callable[[], object], times: int = 3) -> float:
     ],
 )
 def test_an_old_rule_costs_no_more(text: str) -> None:
-    """The next firing of a rule that began in 1971 takes well under a millisecond: nothing is stepped from the start."""
+    """The next firing of a rule of 1971 takes well under a millisecond: nothing is stepped from the start."""
     schedule = repeating(text, LONG_AGO)
     found = first_after(schedule, NEW_YORK, utc(2026, 3, 1))
     assert found is not None
@@ -109,6 +111,14 @@ def test_a_walk_has_an_end() -> None:
     assert (calls, skipped, label) == (5, 30 * 1_440 + 1 - 3, "2026-01-31T00:01")
 
 
+def test_a_search_has_an_end() -> None:
+    """Where no day matches, minutes are not looked for for ever."""
+    found = Filtered(NEW_YORK, utc(2026, 1, 1), utc(2900, 1, 1), (0,), lambda _: False)
+    began = time.perf_counter()
+    assert next(found.since(utc(2026, 1, 1)), None) is None
+    assert time.perf_counter() - began < 1.0
+
+
 def test_a_schedule_ends_with_the_calendar() -> None:
     """Behind the year 2999 there is nothing, and nothing goes wrong."""
     for text in ("FREQ=DAILY", "FREQ=MONTHLY", "FREQ=YEARLY", "FREQ=WEEKLY", "FREQ=HOURLY", "0 9 * * *", "0 * * * *"):
@@ -120,4 +130,5 @@ def test_a_schedule_ends_with_the_calendar() -> None:
             found, steps = following(schedule, NEW_YORK, found.label), steps + 1
         assert 1 <= steps <= 100
     assert first_after(repeating("FREQ=DAILY"), None, utc(2999, 12, 31)) is None
+    assert len(list(cron_times(parse_cron("0 9 * * *"), datetime(2999, 12, 30)))) == 2
     assert latest_until(Schedule(utc(2026, 1, 1)), None, "once", utc(2026, 1, 1) + timedelta(days=1))[1] == 1

@@ -22,8 +22,7 @@ ZONES: Final = [*map(ZoneInfo, sorted(available_timezones())), UTC, timezone(tim
 
 
 def test_a_skipped_time_stands_where_it_is_due() -> None:
-    """On the night when clocks go forward, 02:30 is due with 03:30, behind 03:15; of two at one instant the earlier
-    label comes first."""
+    """When clocks go forward, 02:30 is due with 03:30, behind 03:15; at one instant the earlier label comes first."""
     found = coming(repeating("FREQ=DAILY;BYHOUR=1,2,3;BYMINUTE=15,30", datetime(2026, 3, 8)), count=7)
     assert [one.label[8:] for one in found] == [
         "08T01:15",
@@ -41,7 +40,11 @@ def test_a_repeated_time_fires_at_its_first_pass() -> None:
     """On the night when clocks go back, 01:30 fires once; a sub-daily rule goes through both passes."""
     found = coming(repeating("30 1 * * *", datetime(2026, 11, 1)), count=2)
     assert [one.due_at for one in found] == [utc(2026, 11, 1, 5, 30), utc(2026, 11, 2, 6, 30)]
-    assert labels("30 * * * *", datetime(2026, 11, 1, 1), 3) == ["2026-11-01T05:30Z", "2026-11-01T06:30Z", "2026-11-01T07:30Z"]
+    assert labels("30 * * * *", datetime(2026, 11, 1, 1), 3) == [
+        "2026-11-01T05:30Z",
+        "2026-11-01T06:30Z",
+        "2026-11-01T07:30Z",
+    ]
     assert labels("FREQ=HOURLY", datetime(2026, 11, 1, 1, 30), 2) == ["2026-11-01T05:30Z", "2026-11-01T06:30Z"]
 
 
@@ -81,12 +84,18 @@ def test_an_instant_starts_a_rule_in_utc_or_in_a_zone() -> None:
         ("RRULE:FREQ=DAILY;COUNT=2\nRDATE:20260306T090000", ["06T09:00", "07T09:00"]),
         ("RRULE:FREQ=DAILY;COUNT=2\nRDATE:20260306T140000Z", ["06T09:00", "06T14:00Z", "07T09:00"]),
         ("RRULE:FREQ=DAILY;COUNT=1\nRDATE:20260401T090000,20260301T090000", ["01T09:00", "06T09:00", "01T09:00"]),
-        ("RRULE:FREQ=HOURLY;COUNT=3\nEXDATE:20260306T100000\nRDATE:20260306T103000", ["06T14:00Z", "06T15:30Z", "06T16:00Z"]),
+        (
+            "RRULE:FREQ=HOURLY;COUNT=3\nEXDATE:20260306T100000\nRDATE:20260306T103000",
+            ["06T14:00Z", "06T15:30Z", "06T16:00Z"],
+        ),
         ("RRULE:FREQ=DAILY;UNTIL=20260308T130000Z", ["06T09:00", "07T09:00", "08T09:00"]),
         ("RRULE:FREQ=DAILY;UNTIL=20260308T125959Z", ["06T09:00", "07T09:00"]),
         ("RRULE:FREQ=DAILY;UNTIL=20260308T090000", ["06T09:00", "07T09:00", "08T09:00"]),
         ("RRULE:FREQ=HOURLY;UNTIL=20260306T110000", ["06T14:00Z", "06T15:00Z", "06T16:00Z"]),
-        ("RRULE:FREQ=HOURLY;BYMINUTE=0,40;UNTIL=20260306T154000Z", ["06T14:00Z", "06T14:40Z", "06T15:00Z", "06T15:40Z"]),
+        (
+            "RRULE:FREQ=HOURLY;BYMINUTE=0,40;UNTIL=20260306T154000Z",
+            ["06T14:00Z", "06T14:40Z", "06T15:00Z", "06T15:40Z"],
+        ),
         ("RRULE:FREQ=HOURLY;INTERVAL=2;BYMINUTE=30;COUNT=2", ["06T14:30Z", "06T16:30Z"]),
         ("RRULE:FREQ=MINUTELY;BYHOUR=23;BYSECOND=30;COUNT=2", ["07T04:00:30Z", "07T04:01:30Z"]),
     ],

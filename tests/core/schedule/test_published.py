@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from dateutil.rrule import rrulestr
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duly.core.schedule import Schedule, first, following, read_repeat, slots_since
@@ -160,6 +160,8 @@ def numbers(low: int, high: int, *, signed: bool = False) -> st.SearchStrategy[s
     return st.lists(both, min_size=1, max_size=4, unique=True).map(lambda found: ",".join(map(str, found)))
 
 
+#: dateutil takes seconds for a rule that seldom fires.
+RULES_DRAWN: Final = 50
 WEEKDAYS: Final = st.lists(st.sampled_from(["MO", "TU", "WE", "TH", "FR", "SA", "SU"]), min_size=1, max_size=4)
 BY: Final = st.fixed_dictionaries(
     {},
@@ -174,6 +176,7 @@ BY: Final = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=RULES_DRAWN)
 @given(
     st.sampled_from(FREQUENCIES),
     st.integers(1, 40),

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from calendar import isleap, monthrange
+from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from duly.core.moments import YEAR_LAST
@@ -57,13 +59,9 @@ def _last(rule: Rule) -> datetime:
 
 @lru_cache(COUNTS_CACHED_MAX)
 def last_of_count(rule: Rule, start: datetime) -> datetime | None:
-    """The last wall time of a rule with COUNT; None if the calendar ends before it, or it has none at all."""
-    last = None
-    for number, local in enumerate(wall_times(rule, start, start), 1):
-        last = local
-        if number == rule.total:
-            return last
-    return last
+    """The last wall time of a rule with COUNT; None if it has none at all."""
+    found = deque(islice(wall_times(rule, start, start), rule.total), maxlen=1)
+    return found[0] if found else None
 
 
 def _all_since(first: date, days: tuple[date, ...], times: tuple[time, ...]) -> Iterator[datetime]:
@@ -104,7 +102,7 @@ def _periods(rule: Rule, start: date, since: date) -> Iterator[tuple[date, ...]]
     step = max(0, (_number_of(rule, since) - origin) // interval)
     year_max = min(since.year + SEARCH_YEARS_MAX, YEAR_LAST)
     while (first := _first_day(rule, origin + step * interval)) is not None and first.year <= year_max:
-        days = days_of(rule, origin + step * interval)
+        days = days_of(rule, first)
         if days:
             yield days
             year_max = min(first.year + SEARCH_YEARS_MAX, YEAR_LAST)
@@ -149,21 +147,19 @@ def _first_day(rule: Rule, number: int) -> date | None:
 _LAST_ORDINAL: Final = date(YEAR_LAST, 12, 31).toordinal()
 
 
-def _days_of_short_period(rule: Rule, number: int) -> tuple[date, ...]:
-    """The chosen days of a week or a day."""
-    first, chosen = _first_day(rule, number), day_filter(rule)
-    if first is None:
-        return ()
+def _days_of_short_period(rule: Rule, first: date) -> tuple[date, ...]:
+    """The chosen days of a week or a day, by its first day."""
+    chosen = day_filter(rule)
     days = [first + timedelta(days=n) for n in range(7)] if rule.freq is Freq.WEEKLY else [first]
     return tuple(days if chosen is None else filter(chosen, days))
 
 
 @lru_cache(PERIODS_CACHED_MAX)
-def _days_of_long_period(rule: Rule, number: int) -> tuple[date, ...]:
-    """The chosen days of a year or a month."""
-    day, chosen = _first_day(rule, number), day_filter(rule)
+def _days_of_long_period(rule: Rule, first: date) -> tuple[date, ...]:
+    """The chosen days of a year or a month, by its first day."""
+    day, chosen = first, day_filter(rule)
     found = []
-    while day is not None and _number_of(rule, day) == number:
+    while _number_of(rule, day) == _number_of(rule, first):
         if rule.months and day.month not in rule.months:
             day = _in_named_month(rule.months, day)
             continue

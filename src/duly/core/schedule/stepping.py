@@ -108,9 +108,11 @@ class Filtered:
         until, looks = _naive(self.until), 0
         for piece in self._pieces(_naive(max(moment, self.begins)), _LATEST):
             looks += PIECE_LOOKS
+            if piece.begins > until or looks > SEARCH_LOOKS_MAX:
+                return
             for due_at, fits in self._looked_at(piece):
                 looks += 1
-                if due_at > until or looks > SEARCH_LOOKS_MAX:
+                if due_at > until:
                     return
                 if fits:
                     looks = 0
