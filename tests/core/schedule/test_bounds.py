@@ -13,7 +13,7 @@ import pytest
 from duly.core.missed import catch_up, read_missed
 from duly.core.schedule import Schedule, first_after, following, latest_until
 from duly.core.schedule.cron import cron_times, parse_cron
-from duly.core.schedule.stepping import Filtered
+from duly.core.schedule.stepping import Days, Filtered
 from tests.core.schedule.values import NEW_YORK, repeating, utc
 
 LONG_AGO: Final = datetime(1971, 1, 1, 9)
@@ -21,12 +21,12 @@ TIMES: Final = 40
 
 
 def best_seconds(once: Callable[[], object], times: int = 3) -> float:
-    """The best of a few: the others measure what else the machine does."""
+    """The best of a few, of our own time: what else the machine does is not counted."""
     taken = []
     for _ in range(times):
-        began = time.perf_counter()
+        began = time.process_time()
         once()
-        taken.append(time.perf_counter() - began)
+        taken.append(time.process_time() - began)
     return min(taken)
 
 
@@ -41,6 +41,7 @@ def best_seconds(once: Callable[[], object], times: int = 3) -> float:
         "FREQ=WEEKLY;COUNT=10000",
         "FREQ=MINUTELY;INTERVAL=15",
         "FREQ=MINUTELY;INTERVAL=7;BYHOUR=9,10",
+        "FREQ=HOURLY;BYMONTH=2;BYMONTHDAY=29",
         "0 9 * * MON-FRI",
         "*/15 * * * *",
     ],
@@ -113,10 +114,10 @@ def test_a_walk_has_an_end() -> None:
 
 def test_a_search_has_an_end() -> None:
     """Where no day matches, minutes are not looked for for ever."""
-    found = Filtered(NEW_YORK, utc(2026, 1, 1), utc(2900, 1, 1), (0,), lambda _: False)
-    began = time.perf_counter()
+    found = Filtered(NEW_YORK, utc(2026, 1, 1), utc(2900, 1, 1), (0,), Days(lambda _: iter(()), lambda _: False))
+    began = time.process_time()
     assert next(found.since(utc(2026, 1, 1)), None) is None
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
 
 
 def test_a_schedule_ends_with_the_calendar() -> None:
