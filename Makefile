@@ -13,7 +13,7 @@ EXTRAS_bench := postgres,fast,test,bench
 EXTRAS_soak := postgres,fast,test
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test heavy check fix bench soak docs clean
+.PHONY: help demo test heavy proof check fix bench soak docs clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,9 @@ test: $(VENV)/.has-test ## run every test, on SQLite and on a real PostgreSQL; c
 
 heavy: $(VENV)/.has-test ## run the tests that take longer than ten seconds each
 	@$(PYTHON) -m pytest -m heavy
+
+proof: $(VENV)/.has-test ## go through every zone and every change of its clocks, which takes minutes
+	@$(PYTHON) -m pytest -m proof
 
 check: $(VENV)/.has-check ## ruff, mypy, import rules and the tests that keep the house tidy
 	@$(PYTHON) -m ruff check .

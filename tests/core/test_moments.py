@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duly.core.moments import DURATION_DAYS_MAX, parse_duration, parse_time, to_utc
+from duly.core.moments import DURATION_DAYS_MAX, parse_duration, parse_time, to_utc, write_duration, write_time
 
 NEW_YORK = ZoneInfo("America/New_York")
 LOCAL = st.datetimes(datetime(1970, 1, 2), datetime(2999, 12, 30))
@@ -161,6 +161,39 @@ def test_no_text_breaks_the_reader_of_durations(text: str) -> None:
     except ValueError:
         return
     assert timedelta(0) < duration <= timedelta(days=DURATION_DAYS_MAX)
+
+
+@pytest.mark.parametrize(
+    ("duration", "text"),
+    [
+        (timedelta(hours=24), "PT24H"),
+        (timedelta(hours=167, minutes=59), "PT167H59M"),
+        (timedelta(days=7), "P7D"),
+        (timedelta(days=7, hours=12), "P7DT12H"),
+        (timedelta(minutes=90), "PT1H30M"),
+        (timedelta(seconds=5), "PT5S"),
+        (timedelta(days=3_660), "P3660D"),
+    ],
+)
+def test_a_duration_has_one_text(duration: timedelta, text: str) -> None:
+    """Hours below a week, days from a week on."""
+    assert write_duration(duration) == text
+
+
+@given(st.integers(1, DURATION_DAYS_MAX * 86_400).map(lambda seconds: timedelta(seconds=seconds)))
+def test_a_written_duration_is_read_again(duration: timedelta) -> None:
+    """The text says all of it."""
+    assert parse_duration(write_duration(duration)) == duration
+
+
+@given(LOCAL, st.booleans())
+def test_a_written_time_is_read_again(local: datetime, instant: bool) -> None:
+    """A local time stays local, an instant ends in Z, and seconds stand only where there are any."""
+    moment = local.replace(tzinfo=UTC) if instant else local
+    text = write_time(moment)
+    assert parse_time(text) == moment
+    assert text.endswith("Z") is instant
+    assert (text.count(":") == 1) is (local.second == local.microsecond == 0)
 
 
 # --- local times ---------------------------------------------------------------------------------

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,12 +18,13 @@ from hypothesis import strategies as st
 
 from duly.core.model import NewReminder
 from duly.core.text import is_recordable
-from duly.intake import RejectedFile, Rejection, read
+from duly.intake import RejectedFile, Rejection, read, read_schedule
 from duly.intake.fields import FIELDS, RECIPIENT_FIELDS
 from tests.intake.samples import NAUGHTY, intake, row
 
 SECONDS_MAX: Final = 1.0
 INTAKE: Final = intake()
+NOW: Final = datetime(2026, 3, 1, tzinfo=UTC)
 
 SCALARS: Final = st.one_of(
     st.none(),
@@ -114,6 +117,59 @@ def test_naughty_text_in_every_field(field: str) -> None:
         check(row(**{**changes, "template": "inspection", "data": {"unit": text}}))
 
 
+HOSTILE_RULES: Final = (
+    "FREQ=MINUTELY;BYMONTH=2;BYMONTHDAY=30",
+    "FREQ=MINUTELY;INTERVAL=2;BYMINUTE=" + ",".join(map(str, range(1, 60, 2))),
+    "FREQ=MINUTELY;INTERVAL=999999;BYHOUR=3;BYMINUTE=7",
+    "FREQ=HOURLY;INTERVAL=24;BYHOUR=3",
+    "FREQ=YEARLY;INTERVAL=1000000;BYDAY=-53SU",
+    "FREQ=YEARLY;BYHOUR=" + ",".join(map(str, range(24))) + ";BYMINUTE=" + ",".join(map(str, range(60))),
+    "FREQ=YEARLY;BYSETPOS=-366;BYDAY=MO;BYHOUR=1,2,3,4,5,6,7,8",
+    "FREQ=WEEKLY;BYDAY=MO;BYSETPOS=366;BYHOUR=1,2",
+    "FREQ=DAILY;INTERVAL=7;BYDAY=SA;COUNT=10000",
+    "FREQ=HOURLY;BYMONTH=2;BYMONTHDAY=29;BYHOUR=3;COUNT=10000",
+    "FREQ=MINUTELY;BYYEARDAY=366;BYDAY=MO;BYHOUR=3;BYMINUTE=3;COUNT=10000",
+    "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29;COUNT=10000",
+    "FREQ=YEARLY;BYYEARDAY=366;BYDAY=MO;COUNT=10000",
+    "FREQ=MINUTELY;BYDAY=MO;BYHOUR=4;COUNT=10000",
+    "RRULE:FREQ=DAILY\nEXDATE:" + ",".join(f"2027{month:02}01T090000" for month in range(1, 13)),
+    "FREQ=DAILY;UNTIL=99991231T235959Z",
+    "FREQ=DAILY;BYHOUR=" + "9," * 100_000 + "9",
+    "FREQ=DAILY;" * 50_000,
+    "RDATE:" + "20270101T090000," * 200,
+    "\n" * 500_000,
+    "* " * 500_000,
+    "0 9 */9999 * *",
+    "0 0 29 2 MON#5",
+    "* * 29 2 +MON",
+    "0 9 * * " + "MON," * 100 + "MON",
+    "@" * 1_000_000,
+    "FREQ=DAILY\0",
+    "FREQ=\ud800",
+    "\u0130" * 100,
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE_RULES, ids=range(len(HOSTILE_RULES)))
+def test_hostile_rules(text: str) -> None:
+    """A rule is read or refused within a second, whatever it asks for, and so is a schedule that begins now."""
+    for changes in ({}, {"notify_at": ...}, {"notify_at": "2999-12-31T23:59:59Z"}, {"notify_at": "1970-01-01T00:00"}):
+        with soon():
+            assert isinstance(answer(row(**{"zone": "America/New_York", "repeat": text, **changes})), Rejection)
+        with soon(), contextlib.suppress(Rejection):
+            read_schedule({"repeat": text, "notify_at": "2026-12-01T09:00", "zone": "Europe/Berlin"}, None, NOW)
+
+
+@pytest.mark.parametrize(
+    "before", [["PT1H"] * 21, [["PT1H"]], "PT1H", {}, [None], [""], ["PT1H", "PT60M"], ["x" * 1_000_000]]
+)
+def test_hostile_offsets(before: Any) -> None:
+    """Offsets that are none are refused."""
+    found = check(row(notify_at=..., starts_at="2026-12-01T09:00Z", before=before))
+    assert isinstance(found, Rejection)
+    assert found.field == "before"
+
+
 @pytest.mark.parametrize("text", ["{{ 7*7 }}", "{% raw %}", "${7*7}", "<b>", "'; DROP TABLE reminder; --"])
 def test_injections_stay_text(text: str) -> None:
     """They are kept as they are, in names and in data."""
@@ -124,7 +180,21 @@ def test_injections_stay_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("depth", [21, 300, 1_000, 100_000])
-@pytest.mark.parametrize("field", ["data", "to", "channels", "idempotency_key", "event_version"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        "data",
+        "to",
+        "channels",
+        "idempotency_key",
+        "event_version",
+        "repeat",
+        "starts_at",
+        "before",
+        "missed",
+        "grace",
+    ],
+)
 def test_deep_nesting_anywhere(field: str, depth: int) -> None:
     """No depth reaches a limit of Python's."""
     found: Any = "x"

@@ -64,6 +64,8 @@ def test_a_slot_that_is_gone() -> None:
     assert following(schedule, NEW_YORK, "2026-03-07T09:00") == Slot("2026-03-13T09:00", utc(2026, 3, 13, 13))
     with pytest.raises(ValueError, match="'once' names no firing of this schedule"):
         following(schedule, NEW_YORK, ONCE)
+    with pytest.raises(ValueError, match="'2026-03-07T09:00' names no firing of this schedule"):
+        following(Schedule(utc(2026, 3, 7)), None, "2026-03-07T09:00")
 
 
 def test_an_edited_schedule_does_not_fire_at_once() -> None:

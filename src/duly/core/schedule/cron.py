@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 
 from duly.core.moments import YEAR_LAST
 
-__all__ = ["Cron", "cron_times", "parse_cron", "read_cron"]
+__all__ = ["Cron", "cron_times", "days_since", "parse_cron", "read_cron"]
 
 CRON_CHARACTERS_MAX: Final = 500
 SEARCH_YEARS_MAX: Final = 50
@@ -44,6 +44,7 @@ _NICKNAMES: Final = {
     "@hourly": "0 * * * *",
 }
 _NICKNAME: Final = "@daily, @hourly, @weekly, @monthly or @yearly"
+_WHOLE: Final = (12, 31, 7)  # months, days of a month, days of a week
 _EXAMPLE: Final = "like 0 9 * * MON"
 _TERM: Final = re.compile(r"(?P<low>\*|[A-Z0-9]{1,3})(?:-(?P<high>[A-Z0-9]{1,3}))?(?:/(?P<step>[0-9]{1,4}))?")
 _MONTH_DAY: Final = re.compile(r"L(?:-(?P<back>[0-9]{1,2}))?|(?P<near>[0-9]{1,2}|L)W")
@@ -85,6 +86,12 @@ class Cron(NamedTuple):
     both: bool  # a day must match both day fields
     sub_daily: bool
 
+    @property
+    def every_day(self) -> bool:
+        """Whether its days are restricted in no way."""
+        fields = (self.months, self.month_days, self.weekdays)
+        return self.both and tuple(map(len, fields)) == _WHOLE
+
     def matches(self, day: date) -> bool:
         """Whether it fires on that day."""
         return day in _days_of(self, day.year, day.month)
@@ -103,7 +110,7 @@ def read_cron(text: str) -> str:
     if len(fields) != 5:  # noqa: PLR2004 - as many as a cron expression has
         raise ValueError(f"cron has five fields, {_EXAMPLE}, and this has {len(fields)}; a rule begins with FREQ=")
     canonical = " ".join(fields).upper()
-    if next(_days_since(parse_cron(canonical), date(2000, 1, 1)), None) is None:
+    if next(days_since(parse_cron(canonical), date(2000, 1, 1)), None) is None:
         raise ValueError("it never fires: no day of any year matches it; change its day or month")
     return canonical
 
@@ -215,14 +222,14 @@ def _wrong(field: _Field, term: str) -> ValueError:
 def cron_times(cron: Cron, since: datetime) -> Iterator[datetime]:
     """The wall times that match, from `since` on, in order."""
     times = [time(*divmod(minute, 60)) for minute in cron.minutes_of_day]
-    for day in _days_since(cron, since.date()):
+    for day in days_since(cron, since.date()):
         for clock in times:
             local = datetime.combine(day, clock)
             if local >= since:
                 yield local
 
 
-def _days_since(cron: Cron, since: date) -> Iterator[date]:
+def days_since(cron: Cron, since: date) -> Iterator[date]:
     """The days that match, from this one on; none after 50 years without one."""
     month, year_max = since.year * 12 + since.month - 1, since.year + SEARCH_YEARS_MAX
     while month // 12 <= min(year_max, YEAR_LAST):

@@ -13,22 +13,26 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from calendar import isleap, monthrange
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from duly.core.moments import YEAR_LAST
-from duly.core.schedule.rules import Freq, Rule
+from duly.core.schedule.rules import Freq, Rule, chosen_of
 
-__all__ = ["SEARCH_YEARS_MAX", "day_filter", "last_of_count", "wall_times"]
+__all__ = ["SEARCH_YEARS_MAX", "day_filter", "last_of_count", "matching_days", "wall_times"]
 
 SEARCH_YEARS_MAX: Final = 400
 FILTERS_CACHED_MAX: Final = 1_024
 PERIODS_CACHED_MAX: Final = 8_192
 COUNTS_CACHED_MAX: Final = 4_096
 
+_DAYS_AT_MOST: Final = {Freq.YEARLY: 366, Freq.MONTHLY: 31, Freq.WEEKLY: 7, Freq.DAILY: 1}
 _DAY: Final = timedelta(days=1)
+_LAST: Final = datetime(YEAR_LAST, 12, 31, 23, 59, 59)  # noqa: DTZ001 - wall time
 _Filter = Callable[[date], bool]
 
 
@@ -37,26 +41,36 @@ def wall_times(rule: Rule, start: datetime, since: datetime) -> Iterator[datetim
 
     COUNT is not looked at here; `last_of_count` turns it into an UNTIL.
     """
-    since = max(start, since)
-    times = rule.times(start.time())
+    since, last = max(start, since), _last(rule)
+    times, positions = rule.times(start.time()), rule.positions
+    if positions and rule.freq is Freq.DAILY:
+        times, positions = chosen_of(times, positions), ()
+    if not times or (positions and min(map(abs, positions)) > _DAYS_AT_MOST[rule.freq] * len(times)):
+        return
     for days in _periods(_explicit(rule, start.date()), start.date(), since.date()):
-        found = _chosen(rule.positions, days, times) if rule.positions else _all_since(since.date(), days, times)
-        for local in found:
-            if rule.until is not None and rule.until.tzinfo is None and local > rule.until:
+        for local in _chosen(positions, days, times) if positions else _all_since(since.date(), days, times):
+            if local > last:
                 return
             if local >= since:
                 yield local
 
 
+def _last(rule: Rule) -> datetime:
+    """The last wall time that there may be."""
+    return rule.until if rule.until is not None and rule.until.tzinfo is None else _LAST
+
+
+def matching_days(rule: Rule, since: date) -> Iterator[date]:
+    """The days that pass the BY parts of a sub-daily rule, from this one on."""
+    for days in _periods(_every_day(rule), since, since):
+        yield from days[bisect_left(days, since) :]
+
+
 @lru_cache(COUNTS_CACHED_MAX)
 def last_of_count(rule: Rule, start: datetime) -> datetime | None:
-    """The last wall time of a rule with COUNT; None if the calendar ends before it, or it has none at all."""
-    last = None
-    for number, local in enumerate(wall_times(rule, start, start), 1):
-        last = local
-        if number == rule.total:
-            return last
-    return last
+    """The last wall time of a rule with COUNT; None if it has none at all."""
+    found = deque(islice(wall_times(rule, start, start), rule.total), maxlen=1)
+    return found[0] if found else None
 
 
 def _all_since(first: date, days: tuple[date, ...], times: tuple[time, ...]) -> Iterator[datetime]:
@@ -80,13 +94,22 @@ def _chosen(positions: tuple[int, ...], days: tuple[date, ...], times: tuple[tim
 def _explicit(rule: Rule, start: date) -> Rule:
     """The parts that choose days, with what the start implies (RFC 5545, 3.3.10)."""
     rule = rule._replace(total=None, until=None, hours=(), minutes=(), seconds=(), positions=())
-    if rule.freq is Freq.DAILY or rule.year_days or rule.weekdays:
+    if rule.freq is Freq.DAILY:
+        return _every_day(rule) if rule.interval == 1 and day_filter(rule) else rule
+    if rule.year_days or rule.weekdays:
         return rule
     if rule.freq is Freq.WEEKLY or (rule.week_numbers and not rule.month_days):
         return rule._replace(weekdays=((0, start.weekday()),))
     if rule.freq is Freq.YEARLY and not rule.months and not rule.week_numbers:
         rule = rule._replace(months=(start.month,))
     return rule._replace(month_days=rule.month_days or (start.day,))
+
+
+def _every_day(rule: Rule) -> Rule:
+    """The days that pass, whatever the period: by the month or the year, whose days are remembered."""
+    freq = Freq.YEARLY if rule.year_days else Freq.MONTHLY
+    parts = Rule(freq, months=rule.months, year_days=rule.year_days, month_days=rule.month_days)
+    return parts._replace(weekdays=rule.weekdays)
 
 
 def _periods(rule: Rule, start: date, since: date) -> Iterator[tuple[date, ...]]:
@@ -97,7 +120,7 @@ def _periods(rule: Rule, start: date, since: date) -> Iterator[tuple[date, ...]]
     step = max(0, (_number_of(rule, since) - origin) // interval)
     year_max = min(since.year + SEARCH_YEARS_MAX, YEAR_LAST)
     while (first := _first_day(rule, origin + step * interval)) is not None and first.year <= year_max:
-        days = days_of(rule, origin + step * interval)
+        days = days_of(rule, first)
         if days:
             yield days
             year_max = min(first.year + SEARCH_YEARS_MAX, YEAR_LAST)
@@ -142,28 +165,39 @@ def _first_day(rule: Rule, number: int) -> date | None:
 _LAST_ORDINAL: Final = date(YEAR_LAST, 12, 31).toordinal()
 
 
-def _days_of_short_period(rule: Rule, number: int) -> tuple[date, ...]:
-    """The chosen days of a week or a day."""
-    first, chosen = _first_day(rule, number), day_filter(rule)
-    if first is None:
-        return ()
+def _days_of_short_period(rule: Rule, first: date) -> tuple[date, ...]:
+    """The chosen days of a week or a day, by its first day."""
+    chosen = day_filter(rule)
     days = [first + timedelta(days=n) for n in range(7)] if rule.freq is Freq.WEEKLY else [first]
     return tuple(days if chosen is None else filter(chosen, days))
 
 
 @lru_cache(PERIODS_CACHED_MAX)
-def _days_of_long_period(rule: Rule, number: int) -> tuple[date, ...]:
-    """The chosen days of a year or a month."""
-    day, chosen = _first_day(rule, number), day_filter(rule)
-    found = []
-    while day is not None and _number_of(rule, day) == number:
-        if rule.months and day.month not in rule.months:
-            day = _in_named_month(rule.months, day)
-            continue
-        if chosen is None or chosen(day):
-            found.append(day)
-        day += _DAY
-    return tuple(found)
+def _days_of_long_period(rule: Rule, first: date) -> tuple[date, ...]:
+    """The chosen days of a year or a month, by its first day."""
+    chosen = day_filter(rule)
+    days = _candidates(rule, first)
+    return tuple(days if chosen is None else filter(chosen, days))
+
+
+def _candidates(rule: Rule, first: date) -> Iterator[date]:
+    """The days of a year or a month, without most of those that cannot pass."""
+    if rule.freq is Freq.YEARLY and rule.year_days:
+        yield from _numbered(first, rule.year_days, _year_length(first))
+        return
+    months = range(1, 13) if rule.freq is Freq.YEARLY else (first.month,)
+    for month in months:
+        if not rule.months or month in rule.months:
+            begins = date(first.year, month, 1)
+            length = _month_length(begins)
+            yield from _numbered(begins, rule.month_days or range(1, length + 1), length)
+
+
+def _numbered(begins: date, numbers: Iterable[int], length: int) -> Iterator[date]:
+    """The days with these numbers from a first day on, ascending; negative ones count from the end."""
+    for number in sorted({number if number > 0 else length + 1 + number for number in numbers}):
+        if 1 <= number <= length:
+            yield begins + (number - 1) * _DAY
 
 
 def _in_named_month(months: tuple[int, ...], day: date) -> date:

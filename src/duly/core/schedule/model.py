@@ -17,6 +17,9 @@ ONCE: Final = "once"
 OFFSETS_MAX: Final = 20
 TEXTS_CACHED_MAX: Final = 4_096
 
+_NONE: Final = timedelta(0)
+_DAY: Final = timedelta(days=1)
+
 
 class Slot(NamedTuple):
     """One firing that a schedule names."""
@@ -44,7 +47,7 @@ class Schedule:
             raise ValueError("a schedule has a rule or offsets, not both; give one of them")
         if len(self.before) > OFFSETS_MAX:
             raise ValueError(f"there are more than {OFFSETS_MAX} offsets; give fewer")
-        if list(self.before) != sorted(set(self.before), reverse=True) or timedelta(0) in self.before[-1:]:
+        if list(self.before) != sorted(set(self.before), reverse=True) or min(self.before, default=_DAY) <= _NONE:
             raise ValueError("offsets are positive and different from each other, the largest first")
 
     def to_text(self) -> str:

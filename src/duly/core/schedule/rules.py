@@ -16,11 +16,11 @@ from datetime import UTC, date, datetime, time
 from enum import IntEnum
 from functools import lru_cache
 from itertools import product
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from duly.core.moments import YEAR_FIRST, YEAR_LAST
 
-__all__ = ["COUNT_SLOTS_MAX", "Freq", "Rule", "parse_moment", "parse_rule", "read_rule", "write_moment"]
+__all__ = ["COUNT_SLOTS_MAX", "Freq", "Rule", "chosen_of", "parse_moment", "parse_rule", "read_rule", "write_moment"]
 
 COUNT_SLOTS_MAX: Final = 10_000
 INTERVAL_UNITS_MAX: Final = 1_000_000
@@ -31,6 +31,8 @@ WEEKDAYS: Final = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _WEEKDAY: Final = re.compile(r"([+-]?[0-9]{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,7}")
 _MOMENT: Final = re.compile(r"([0-9]{8})(?:T([0-9]{6})(Z)?)?")
+T = TypeVar("T")
+
 _END_OF_DAY: Final = time(23, 59, 59)
 
 
@@ -244,7 +246,7 @@ def _with_positions_written_out(rule: Rule) -> Rule:
     raise ValueError("BYSETPOS chooses nothing; an hour or minute of this rule has fewer firings")
 
 
-def chosen_of(values: tuple[int, ...], positions: tuple[int, ...]) -> tuple[int, ...]:
+def chosen_of(values: tuple[T, ...], positions: tuple[int, ...]) -> tuple[T, ...]:
     """The values at these positions, counted from 1, or from -1 at the end."""
     places = {position - 1 if position > 0 else len(values) + position for position in positions}
     return tuple([values[place] for place in sorted(places) if 0 <= place < len(values)])

@@ -4,7 +4,8 @@ Without a filter a slot is a multiplication. With one, the time from an instant 
 change and where a wall day ends. In such a piece the wall time is the instant plus one number, so the minutes
 of the day that match are instants at once, and can be counted without being looked at.
 
-A search ends where nothing was found in 40 years, or in 100,000 minutes that were looked at.
+A search ends with the days, or where none of 50,000 minutes that were looked at fits (a day counts as ten more).
+That is six years of days, and as many steps of a rule whose steps are longer.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from duly.core.schedule.clocks import Stretch, stretches
 from duly.core.schedule.courses import END, place_in_time
 from duly.core.schedule.model import Slot
 
-__all__ = ["Filtered", "Grid", "Stepping"]
+__all__ = ["Days", "Filtered", "Grid", "Stepping"]
 
-SEARCH_DAYS: Final = timedelta(days=14_610)
-SEARCH_LOOKS_MAX: Final = 100_000
+SEARCH_LOOKS_MAX: Final = 50_000
+PIECE_LOOKS: Final = 10  # what finding a piece costs, in minutes that are looked at
 LEAP_PIECES_MAX: Final = 4_000
 
 _MINUTE: Final = timedelta(minutes=1)
@@ -60,6 +61,13 @@ class Stepping:
         return (_slot(slot.due_at + number * self.step), number) if number > 0 else (slot, 0)
 
 
+class Days(NamedTuple):
+    """Days that match."""
+
+    since: Callable[[date], Iterator[date]]  # from a day on, in order
+    holds: Callable[[date], bool]
+
+
 class Grid(NamedTuple):
     """The instants that a rule steps on: whole numbers of `step` from `origin`, and the `block` behind each."""
 
@@ -73,10 +81,14 @@ class Grid(NamedTuple):
 
     def points(self, begins: datetime, ends: datetime) -> Iterator[datetime]:
         """The whole numbers of `step` between two naive instants."""
-        point = self.origin + -((self.origin - begins) // self.step) * self.step
+        point = self.first_from(begins)
         while point < ends:
             yield point
             point += self.step
+
+    def first_from(self, begins: datetime) -> datetime:
+        """The first whole number of `step` that is not before a naive instant."""
+        return self.origin + -((self.origin - begins) // self.step) * self.step
 
 
 class _Piece(NamedTuple):
@@ -97,7 +109,7 @@ class Filtered:
     begins: datetime
     until: datetime
     minutes_of_day: tuple[int, ...]  # ascending
-    matches: Callable[[date], bool] | None = None  # a day; None: every day
+    days: Days | None = None  # None: every day
     seconds: timedelta = timedelta(0)  # behind the minute
     grid: Grid | None = None  # None: every minute
 
@@ -105,9 +117,12 @@ class Filtered:
         """As in `Course`."""
         until, looks = _naive(self.until), 0
         for piece in self._pieces(_naive(max(moment, self.begins)), _LATEST):
+            looks += PIECE_LOOKS
+            if piece.begins > until or looks > SEARCH_LOOKS_MAX:
+                return
             for due_at, fits in self._looked_at(piece):
                 looks += 1
-                if due_at > until or looks > SEARCH_LOOKS_MAX:
+                if due_at > until:
                     return
                 if fits:
                     looks = 0
@@ -146,19 +161,26 @@ class Filtered:
         return piece.midnight + self.minutes_of_day[number] * _MINUTE + self.seconds
 
     def _pieces(self, begins: datetime, ends: datetime) -> Iterator[_Piece]:
-        """The pieces that hold a minute that matches; none after 40 years without one."""
-        quiet_since = begins
-        for stretch in stretches(self.zone, begins, ends):
-            for piece in self._pieces_of(stretch):
-                quiet_since = stretch.ends
-                yield piece
-            if stretch.ends - quiet_since > SEARCH_DAYS:
-                return
+        """The pieces that hold a minute that matches. Time without a day that matches is passed over."""
+        while (begins := self._next(begins)) < ends:
+            until = min(begins + _DAY, ends)
+            for stretch in stretches(self.zone, begins, until):
+                yield from self._pieces_of(stretch)
+            begins = until
+
+    def _next(self, begins: datetime) -> datetime:
+        """From when on there may be something: on the grid, and no sooner than a clock shows a day that matches."""
+        if self.grid is not None and self.grid.block == _MINUTE:
+            begins = self.grid.first_from(begins)
+        if self.days is None:
+            return begins
+        day = next(self.days.since(begins.date() - _DAY), None)
+        return _LATEST if day is None else max(begins, datetime.combine(day, time()) - _DAY)
 
     def _pieces_of(self, stretch: Stretch) -> Iterator[_Piece]:
         day, last = (stretch.begins + stretch.offset).date(), (stretch.ends + stretch.offset - _SMALLEST).date()
         while day <= last:
-            if self.matches is None or self.matches(day):
+            if self.days is None or self.days.holds(day):
                 midnight = datetime.combine(day, time()) - stretch.offset
                 low, high = self._number(stretch.begins - midnight), self._number(stretch.ends - midnight)
                 if low < high:

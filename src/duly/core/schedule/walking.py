@@ -16,12 +16,12 @@ from typing import Final, NamedTuple
 from duly.core.moments import to_utc, write_time
 from duly.core.schedule.clocks import wall_time
 from duly.core.schedule.courses import END, Course, Listed, Wall, With
-from duly.core.schedule.cron import Cron, cron_times, parse_cron, read_cron
-from duly.core.schedule.dates import day_filter, last_of_count, wall_times
+from duly.core.schedule.cron import Cron, cron_times, days_since, parse_cron, read_cron
+from duly.core.schedule.dates import day_filter, last_of_count, matching_days, wall_times
 from duly.core.schedule.model import Schedule, Slot
 from duly.core.schedule.rules import Freq, Rule
 from duly.core.schedule.sets import RuleSet, is_set, parse_set, read_set
-from duly.core.schedule.stepping import Filtered, Grid, Stepping
+from duly.core.schedule.stepping import Days, Filtered, Grid, Stepping
 
 __all__ = [
     "WALKED_SLOTS_MAX",
@@ -78,9 +78,9 @@ def _check_matching(rule: Rule, start: datetime) -> None:
     """Raises ValueError for a rule without a day. Whether minutes match is known only in a zone: `first` says it."""
     if rule.until and rule.until.replace(tzinfo=None) < start - timedelta(days=1):
         raise ValueError("its UNTIL is before its start, so it never fires; write a later one")
-    if rule.freq.sub_daily:
-        rule = Rule(Freq.DAILY, months=rule.months, month_days=rule.month_days, weekdays=rule.weekdays)
-    if next(wall_times(rule._replace(until=None), start, start), None) is None:
+    open_ended = rule._replace(until=None)
+    days = matching_days(rule, start.date()) if rule.freq.sub_daily else wall_times(open_ended, start, start)
+    if next(days, None) is None:
         raise ValueError("it never fires: no day of the next 400 years matches it; change its BY parts")
 
 
@@ -193,7 +193,8 @@ def _course(schedule: Schedule, zone: tzinfo) -> Course:
 
 def _cron_course(cron: Cron, begins: datetime, zone: tzinfo) -> Course:
     if cron.sub_daily:
-        return Filtered(zone, begins, END, cron.minutes_of_day, cron.matches)
+        days = None if cron.every_day else Days(partial(days_since, cron), cron.matches)
+        return Filtered(zone, begins, END, cron.minutes_of_day, days)
     return Wall(zone, partial(cron_times, cron), begins)
 
 
@@ -241,12 +242,13 @@ def _sub_daily_course(rule: Rule, begins: datetime, local: datetime, zone: tzinf
 
 def _stepping(rule: Rule, begins: datetime, local: datetime, zone: tzinfo, until: datetime) -> Course:
     step = rule.interval * (_HOUR if rule.freq is Freq.HOURLY else _MINUTE)
-    matches = day_filter(rule)
-    if matches is None and not rule.hours and not rule.minutes and not rule.seconds:
+    holds = day_filter(rule)
+    if holds is None and not rule.hours and not rule.minutes and not rule.seconds:
         return Stepping(zone, begins, step, until)
     seconds = timedelta(seconds=rule.seconds[0] if rule.seconds else local.second)
     grid = None if step == _MINUTE else _grid(rule, begins, local, step, seconds)
-    return Filtered(zone, begins, until, _minutes_of_day(rule), matches, seconds, grid)
+    days = Days(partial(matching_days, rule), holds) if holds else None
+    return Filtered(zone, begins, until, _minutes_of_day(rule), days, seconds, grid)
 
 
 def _grid(rule: Rule, begins: datetime, local: datetime, step: timedelta, seconds: timedelta) -> Grid:
