@@ -93,6 +93,30 @@ def test_plans_stay_sound_when_every_row_is_ready(postgres_harness: PostgresHarn
     assert len(touched) == 6
 
 
+MANY_OPTED_OUT: Final = (
+    "insert into consent (account_id, contact_id, scope, kind, code, source, reason, actor)"
+    " select k.account_id, k.id, scope, 'opt_out', 'opted_out', '', '', '' from contact k,"
+    " (values ('all'), ('marketing'), ('plans')) s (scope) union all"
+    " select 1 + n % 40, md5(n::text)::uuid, 'all', 'opt_out', 'opted_out', '', '', '' from generate_series(1, 60000) n"
+)
+
+
+def test_a_claim_seeks_what_stands_about_its_contacts(postgres_harness: PostgresHarness) -> None:
+    """Where every contact has opted out of something, a claim looks its entries up, also without statistics."""
+
+    async def act() -> float:
+        async with postgres_harness.open() as ledger:
+            await many_ready(ledger)
+            await ledger.change(MANY_OPTED_OUT)
+            await ledger.change("update contact set silenced = true")
+            order = ClaimOrder(HOOKS, "normal", BATCH_ROWS, 0, "w1", LEASE_SECONDS)
+            touched = await pages_per_row(ledger, "claim", *claims.claim_values(order))
+            assert {row.suppressed for row in (await ledger.store.claim(order)).rows} == {"opted_out"}
+            return touched
+
+    assert asyncio.run(act()) <= PAGES_PER_ROW_MAX
+
+
 async def scatter(ledger: PostgresLedger, change: str, first: int) -> None:
     """Put ten rows, each of another account, elsewhere than where all the others are."""
     ids = f"select min(delivery_id::text)::uuid from work where account_id between {first} and {first + 9}"  # noqa: S608

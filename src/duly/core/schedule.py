@@ -15,16 +15,23 @@ from duly.core import keys
 from duly.core.model import Channel, Due, Fired, NewDelivery
 from duly.core.states import State
 
-__all__ = ["ONCE", "fire"]
+__all__ = ["ONCE", "fire", "would_have_been_sent"]
 
 #: The label of a reminder that fires once.
 ONCE: Final = "once"
+#: Why nothing comes of a reminder whose recipient was deleted, as the ledger says.
+RECIPIENT_DELETED: Final = "recipient_deleted"
 
 
 def fire(row: Due, now: datetime, namespace: str, providers: Mapping[str, str]) -> Fired:
     """Turn one due reminder into its deliveries. `providers` names the provider of each channel."""
     deliveries = tuple(_delivery(row, channel, now, namespace, providers) for channel in row.channels)
     return Fired(row.reminder, row.revision, row.due_at, None, deliveries)
+
+
+def would_have_been_sent(new: NewDelivery) -> bool:
+    """Whether only its deadline, or that its recipient was deleted, ends it now: sooner, it could have gone out."""
+    return bool(new.provider) and (new.state is State.EXPIRED or new.reason == RECIPIENT_DELETED)
 
 
 def _delivery(row: Due, channel: Channel, now: datetime, namespace: str, providers: Mapping[str, str]) -> NewDelivery:
@@ -53,12 +60,12 @@ def _delivery(row: Due, channel: Channel, now: datetime, namespace: str, provide
 
 
 def _judge(row: Due, now: datetime, address: str | None, provider: str | None) -> tuple[State, str | None]:
-    if row.refused is not None:
-        return State.SKIPPED, row.refused
     if now >= row.deadline_at:
         return State.EXPIRED, "deadline_passed_before_tick"
     if address is None:
         return State.SKIPPED, "no_address"
     if provider is None:
         return State.SKIPPED, "no_provider"
+    if row.refused is not None:
+        return State.SKIPPED, row.refused
     return State.READY, None

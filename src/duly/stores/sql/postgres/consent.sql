@@ -2,15 +2,16 @@
 
 -- name: part_objection
 -- Why nothing may go there, or null. Aliases: w has account_id and channel, r is the reminder, p its recipient, k the
--- contact. Looks at consent only where the contact says that there is something to see.
+-- contact. Looks at consent only where the contact says that there is something to see. Of two codes of one scope the
+-- graver is the later word: suppressed, opted_out.
 case when p.deleted_at is not null then 'recipient_deleted'
      when w.channel = any (p.disabled) then 'channel_disabled'
      when k.suppressed is not null then k.suppressed
-     when k.silenced then (
-       select c.code from consent c
-       where c.account_id = k.account_id and c.contact_id = k.id and c.code is not null
-         and (c.scope = r.purpose or c.scope = 'all' and r.purpose <> 'security')
-       order by c.scope = 'all', c.kind limit 1) end
+     when k.silenced then coalesce(
+       (select max(c.code) from consent c where c.account_id = k.account_id and c.contact_id = k.id and c.scope = r.purpose),
+       case when r.purpose <> 'security' then (
+         select max(c.code) from consent c where c.account_id = k.account_id and c.contact_id = k.id and c.scope = 'all') end)
+end
 
 -- name: part_standing_of_reminder
 -- The reminder's status as admission takes it: called off for this delivery alone, or its template is paused.
@@ -21,6 +22,10 @@ case when r.status = 'cancelled' then r.status when w.called_off then 'called_of
 -- name: lock_contacts
 -- $1 ids. In key order, and before anything is read: a begin that has locked one of them first has seen it as it was.
 select id from contact where id = any (array(select unnest($1::uuid[]))) order by id for update;
+
+-- name: contact_account
+-- $1 id.
+select account_id from contact where id = $1::uuid;
 
 -- name: consent_standing
 -- $1 account, $2 contacts.
