@@ -117,6 +117,33 @@ def test_a_claim_seeks_what_stands_about_its_contacts(postgres_harness: Postgres
     assert asyncio.run(act()) <= PAGES_PER_ROW_MAX
 
 
+MANY_CONTACTS: Final = (
+    "insert into contact (id, account_id, channel, address, endpoint)"
+    " select md5(n::text)::uuid, 1, 'email', n::text, md5('')::uuid from generate_series(1, 20000) n;"
+    " insert into consent (account_id, contact_id, scope, kind, source, reason, actor)"
+    " select account_id, id, 'all', 'opt_in', '', '', '' from contact;"
+    " insert into recipient (id, account_id, ref)"
+    " select md5(n::text)::uuid, 1, n::text from generate_series(1, 20000) n"
+)
+
+
+def test_a_page_of_an_export_costs_a_page(postgres_harness: PostgresHarness) -> None:
+    """In the middle of many rows, with and without statistics, a page reads no more than its rows."""
+
+    async def act() -> list[float]:
+        async with postgres_harness.open() as ledger:
+            await ledger.store.upsert_recipients("ana", "acme", [])
+            await ledger.change(MANY_CONTACTS)
+            read = []
+            for analyse in ("select 1", "analyze"):
+                await ledger.change(analyse)
+                read.append(await pages(ledger, "consents", "acme", "8" * 32, "", "", 100))
+                read.append(await pages(ledger, "recipients", "acme", "5", 100))
+            return read
+
+    assert [found for found in asyncio.run(act()) if found > 100 * 10] == []
+
+
 async def scatter(ledger: PostgresLedger, change: str, first: int) -> None:
     """Put ten rows, each of another account, elsewhere than where all the others are."""
     ids = f"select min(delivery_id::text)::uuid from work where account_id between {first} and {first + 9}"  # noqa: S608

@@ -87,9 +87,12 @@ select e.kind, e.scope, e.at, e.source, e.reason, e.actor, e.recorded_at
 from consent_event e where e.contact_id = $1::uuid order by e.number desc limit $2;
 
 -- name: consents
--- $1 account, $2 contact, $3 scope and $4 kind of the last row of the page before, $5 rows at most.
+-- $1 account, $2 contact, $3 scope and $4 kind of the last row of the page before, $5 rows at most. The page is cut
+-- before its addresses are looked up: a join that comes first reads all contacts.
 select c.contact_id, c.kind, c.scope, k.channel, k.address, c.at, c.source, c.reason
-from consent c join contact k on k.id = c.contact_id
-where c.account_id = (select id from account where name = $1)
-  and (c.contact_id, c.scope, c.kind) > ($2::uuid, $3::text, $4::text)
-order by c.contact_id, c.scope, c.kind limit $5;
+from (select * from consent
+      where account_id = (select id from account where name = $1)
+        and (contact_id, scope, kind) > ($2::uuid, $3::text, $4::text)
+      order by contact_id, scope, kind limit $5) c
+join contact k on k.id = c.contact_id
+order by c.contact_id, c.scope, c.kind;
