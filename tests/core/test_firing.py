@@ -56,8 +56,8 @@ def test_only_an_address_that_is_read_now_is_written_with_the_delivery() -> None
 
 
 def test_a_deleted_recipient_is_written_as_skipped() -> None:
-    """Whatever else is true of the occurrence, the record says that its recipient was deleted."""
-    (delivery,) = fire(due(refused="recipient_deleted", deadline_at=NOW), NOW, "ns", PROVIDERS).deliveries
+    """What would have been sent to him is not, and the record says why."""
+    (delivery,) = fire(due(refused="recipient_deleted"), NOW, "ns", PROVIDERS).deliveries
     assert (delivery.state, delivery.reason) == (State.SKIPPED, "recipient_deleted")
 
 

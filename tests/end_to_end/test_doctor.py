@@ -58,6 +58,13 @@ DAMAGE: Final = {
             " from attempt where delivery_id = {ok_2}"
         ),
     ],
+    "ledger: consent reaches admission": [
+        (
+            "insert into consent (account_id, contact_id, scope, kind, code, source, reason, actor, recorded_at)"
+            " select account_id, contact_id, 'marketing', 'opt_out', 'opted_out', 'x', 'x', 'x', {past}"
+            " from delivery where id = {ok_0}"
+        ),
+    ],
     "work: guard open": [],  # since "no attempt under guard"
     "work: lease not taken back": [
         "update work set state = 'leased', worker = 'gone', lease_until = {past} where delivery_id = {denied_7}"

@@ -93,6 +93,57 @@ def test_plans_stay_sound_when_every_row_is_ready(postgres_harness: PostgresHarn
     assert len(touched) == 6
 
 
+MANY_OPTED_OUT: Final = (
+    "insert into consent (account_id, contact_id, scope, kind, code, source, reason, actor)"
+    " select k.account_id, k.id, scope, 'opt_out', 'opted_out', '', '', '' from contact k,"
+    " (values ('all'), ('marketing'), ('plans')) s (scope) union all"
+    " select 1 + n % 40, md5(n::text)::uuid, 'all', 'opt_out', 'opted_out', '', '', '' from generate_series(1, 60000) n"
+)
+
+
+def test_a_claim_seeks_what_stands_about_its_contacts(postgres_harness: PostgresHarness) -> None:
+    """Where every contact has opted out of something, a claim looks its entries up, also without statistics."""
+
+    async def act() -> float:
+        async with postgres_harness.open() as ledger:
+            await many_ready(ledger)
+            await ledger.change(MANY_OPTED_OUT)
+            await ledger.change("update contact set silenced = true")
+            order = ClaimOrder(HOOKS, "normal", BATCH_ROWS, 0, "w1", LEASE_SECONDS)
+            touched = await pages_per_row(ledger, "claim", *claims.claim_values(order))
+            assert {row.suppressed for row in (await ledger.store.claim(order)).rows} == {"opted_out"}
+            return touched
+
+    assert asyncio.run(act()) <= PAGES_PER_ROW_MAX
+
+
+MANY_CONTACTS: Final = (
+    "insert into contact (id, account_id, channel, address, endpoint)"
+    " select md5(n::text)::uuid, 1, 'email', n::text, md5('')::uuid from generate_series(1, 20000) n;"
+    " insert into consent (account_id, contact_id, scope, kind, source, reason, actor)"
+    " select account_id, id, 'all', 'opt_in', '', '', '' from contact;"
+    " insert into recipient (id, account_id, ref)"
+    " select md5(n::text)::uuid, 1, n::text from generate_series(1, 20000) n"
+)
+
+
+def test_a_page_of_an_export_costs_a_page(postgres_harness: PostgresHarness) -> None:
+    """In the middle of many rows, with and without statistics, a page reads no more than its rows."""
+
+    async def act() -> list[float]:
+        async with postgres_harness.open() as ledger:
+            await ledger.store.upsert_recipients("ana", "acme", [])
+            await ledger.change(MANY_CONTACTS)
+            read = []
+            for analyse in ("select 1", "analyze"):
+                await ledger.change(analyse)
+                read.append(await pages(ledger, "consents", "acme", "8" * 32, "", "", 100))
+                read.append(await pages(ledger, "recipients", "acme", "5", 100))
+            return read
+
+    assert [found for found in asyncio.run(act()) if found > 100 * 10] == []
+
+
 async def scatter(ledger: PostgresLedger, change: str, first: int) -> None:
     """Put ten rows, each of another account, elsewhere than where all the others are."""
     ids = f"select min(delivery_id::text)::uuid from work where account_id between {first} and {first + 9}"  # noqa: S608

@@ -27,7 +27,10 @@ from duly.core.revising import named
 from duly.core.schedule import ONCE, Schedule, Slot, following
 from duly.core.states import State
 
-__all__ = ["fire"]
+__all__ = ["fire", "would_have_been_sent"]
+
+#: Why nothing comes of a reminder whose recipient was deleted, as the ledger says.
+RECIPIENT_DELETED: Final = "recipient_deleted"
 
 SCHEDULES_CACHED_MAX: Final = 4_096
 
@@ -104,6 +107,11 @@ def _policy(missed: str | None, grace: str | None) -> Policy:
     return policy if grace is None else policy._replace(grace=parse_duration(grace))
 
 
+def would_have_been_sent(new: NewDelivery) -> bool:
+    """Whether only its deadline, or that its recipient was deleted, ends it now: sooner, it could have gone out."""
+    return bool(new.provider) and (new.state is State.EXPIRED or new.reason == RECIPIENT_DELETED)
+
+
 # --- deliveries ----------------------------------------------------------------------------------
 
 
@@ -143,12 +151,12 @@ def _delivery(
 def _judge(
     refused: str | None, occurrence: Occurrence, now: datetime, address: str | None, provider: str | None
 ) -> tuple[State, str | None]:
-    if refused is not None:
-        return State.SKIPPED, refused
     if now >= occurrence.deadline_at:
         return State.EXPIRED, "deadline_passed_before_tick"
     if address is None:
         return State.SKIPPED, "no_address"
     if provider is None:
         return State.SKIPPED, "no_provider"
+    if refused is not None:
+        return State.SKIPPED, refused
     return State.READY, None

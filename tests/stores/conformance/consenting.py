@@ -195,6 +195,16 @@ async def what_stands_comes_in_pages(scene: Scene) -> None:
     assert await scene.views.consents("nobody", None, 10) == []
 
 
+@case
+async def an_entry_that_admission_would_not_see_breaks_an_invariant(scene: Scene) -> None:
+    """The contact tells of every entry that silences; one that it hides is counted."""
+    await tell(scene, said(Kind.OPT_OUT, "marketing"), said(Kind.BOUNCE, EVERYTHING), said(Kind.OPT_IN, "plans"))
+    assert await scene.broken_invariants() == []
+    await scene.ledger.change("update contact set silenced = not silenced, suppressed = null")
+    assert await scene.broken_invariants() == [("consent_reaches_admission", 2)]
+    await scene.ledger.change("update contact set silenced = not silenced, suppressed = 'bounced'")
+
+
 # --- the two rules agree -------------------------------------------------------------------------
 
 STATEMENTS: Final = (

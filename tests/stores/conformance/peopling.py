@@ -168,6 +168,18 @@ async def reminders_of_a_deleted_recipient_produce_nothing(scene: Scene) -> None
 
 
 @case
+async def under_a_guard_nobody_knows_whether_he_was_deleted_in_time(scene: Scene) -> None:
+    """What was due under a restore guard may have been sent before he was deleted: it is in doubt, and not skipped."""
+    await scene.schedule("r")
+    await scene.store.heartbeat("w1")
+    await scene.store.open_guard("ana", "restored")
+    await scene.store.delete_recipient("ana", "he asked to", ANA)
+    await scene.tick()
+    assert await scene.state(delivery_id("r")) == State.UNCERTAIN
+    assert (await scene.looked_at()).refused == "recipient_deleted"
+
+
+@case
 async def a_deleted_recipient_stays_deleted(scene: Scene) -> None:
     """No import brings him back, no list shows him, and nobody goes by his id any more."""
     await upsert(scene, change(email="ana@example.com"))

@@ -123,17 +123,18 @@ async def suppress(connections: Connections, actor: str, reason: str, contact: b
     """See Store.suppress. Raises NotFound."""
     async with connections.transaction() as tx:
         found = await tx.rows("lock_contact", contact.hex())
-        new = bool(found) and found[0][0] is None
+        new = found == [(None,)]
         if new:
             await tx.send("suppress", contact.hex(), actor, reason)
-            await _remember(tx, found[0][1], actor, reason, contact)
+            await _remember(tx, actor, reason, contact)
     if not found:
         raise NotFound(f"no contact has the id {show(contact)}")
     return new
 
 
-async def _remember(tx: Transaction, account: int, actor: str, reason: str, contact: bytes) -> None:
+async def _remember(tx: Transaction, actor: str, reason: str, contact: bytes) -> None:
     """What an operator said stands as his, with his own code."""
+    ((account,),) = await tx.rows("contact_account", contact.hex())
     ((now,),) = await tx.rows("clock")
     said = Said(Kind.MANUAL, EVERYTHING, now, actor, reason)
     await _put(tx, account, [(contact, Entry(said.kind, said.scope, now, actor, reason, actor, reason))])

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from duly.core.firing import would_have_been_sent
 from duly.core.model import Due, Fired, NewContact, NewDelivery
 from duly.core.states import State, check
 from duly.ports import DueBatch, Materialised
@@ -104,8 +105,8 @@ async def _add_deliveries(tx: Transaction, wanted: Sequence[NewDelivery], guards
 
 
 def _as_in_doubt(new: NewDelivery, guards: Covered) -> NewDelivery:
-    """What comes too late now may have been sent in time, and forgotten: then it is not expired."""
-    forgotten = new.state is State.EXPIRED and new.provider and guards.cover(new.due_at)
+    """What comes too late now may have been sent in time, and forgotten: then it is not ended here."""
+    forgotten = would_have_been_sent(new) and guards.cover(new.due_at)
     return new._replace(state=State.READY, reason=None) if forgotten else new
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import orjson
 
 from duly.core.comparing import compare
+from duly.core.firing import would_have_been_sent
 from duly.core.model import Due, Fired, FiredNote, NewDelivery, NewReminder, Scheduled
 from duly.core.states import State, check
 from duly.errors import SchemaError
@@ -191,9 +192,8 @@ def _add_deliveries(db: Database, wanted: Mapping[bytes, NewDelivery]) -> int:
 
 
 def _as_in_doubt(new: NewDelivery, guards: Closings) -> NewDelivery:
-    """What comes too late now may have been sent in time, and forgotten: then it is not expired."""
-    sendable = new.state is State.EXPIRED and new.provider
-    forgotten = sendable and guards.cover(stored.micros(new.due_at))
+    """What comes too late now may have been sent in time, and forgotten: then it is not ended here."""
+    forgotten = would_have_been_sent(new) and guards.cover(stored.micros(new.due_at))
     return new._replace(state=State.READY, reason=None) if forgotten else new
 
 

@@ -2,7 +2,7 @@
 
 -- name: lock_contact
 -- $1 id. Before anything else, so that it and a begin wait for each other. Whoever commits first wins.
-select suppressed, account_id from contact where id = $1::uuid for update;
+select suppressed from contact where id = $1::uuid for update;
 
 -- name: suppress
 -- $1 id, $2 actor, $3 reason. The revision rises, so that no admission of before can begin. Reads the open work from end

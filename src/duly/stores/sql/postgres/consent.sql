@@ -2,15 +2,16 @@
 
 -- name: part_objection
 -- Why nothing may go there, or null. Aliases: w has account_id and channel, r is the reminder, p its recipient, k the
--- contact. Looks at consent only where the contact says that there is something to see.
+-- contact. Looks at consent only where the contact says that there is something to see. Of two codes of one scope the
+-- graver is the later word: suppressed, opted_out.
 case when p.deleted_at is not null then 'recipient_deleted'
      when w.channel = any (p.disabled) then 'channel_disabled'
      when k.suppressed is not null then k.suppressed
-     when k.silenced then (
-       select c.code from consent c
-       where c.account_id = k.account_id and c.contact_id = k.id and c.code is not null
-         and (c.scope = r.purpose or c.scope = 'all' and r.purpose <> 'security')
-       order by c.scope = 'all', c.kind limit 1) end
+     when k.silenced then coalesce(
+       (select max(c.code) from consent c where c.account_id = k.account_id and c.contact_id = k.id and c.scope = r.purpose),
+       case when r.purpose <> 'security' then (
+         select max(c.code) from consent c where c.account_id = k.account_id and c.contact_id = k.id and c.scope = 'all') end)
+end
 
 -- name: part_standing_of_reminder
 -- The reminder's status as admission takes it: called off for this delivery alone, or its template is paused.
@@ -21,6 +22,10 @@ case when r.status = 'cancelled' then r.status when w.called_off then 'called_of
 -- name: lock_contacts
 -- $1 ids. In key order, and before anything is read: a begin that has locked one of them first has seen it as it was.
 select id from contact where id = any (array(select unnest($1::uuid[]))) order by id for update;
+
+-- name: contact_account
+-- $1 id.
+select account_id from contact where id = $1::uuid;
 
 -- name: consent_standing
 -- $1 account, $2 contacts.
@@ -82,9 +87,12 @@ select e.kind, e.scope, e.at, e.source, e.reason, e.actor, e.recorded_at
 from consent_event e where e.contact_id = $1::uuid order by e.number desc limit $2;
 
 -- name: consents
--- $1 account, $2 contact, $3 scope and $4 kind of the last row of the page before, $5 rows at most.
+-- $1 account, $2 contact, $3 scope and $4 kind of the last row of the page before, $5 rows at most. The page is cut
+-- before its addresses are looked up: a join that comes first reads all contacts.
 select c.contact_id, c.kind, c.scope, k.channel, k.address, c.at, c.source, c.reason
-from consent c join contact k on k.id = c.contact_id
-where c.account_id = (select id from account where name = $1)
-  and (c.contact_id, c.scope, c.kind) > ($2::uuid, $3::text, $4::text)
-order by c.contact_id, c.scope, c.kind limit $5;
+from (select * from consent
+      where account_id = (select id from account where name = $1)
+        and (contact_id, scope, kind) > ($2::uuid, $3::text, $4::text)
+      order by contact_id, scope, kind limit $5) c
+join contact k on k.id = c.contact_id
+order by c.contact_id, c.scope, c.kind;

@@ -2,15 +2,16 @@
 
 -- name: part_objection
 -- Why nothing may go there, or null. Aliases: w has account_id and channel, r is the reminder, p its recipient, k the
--- contact. Looks at consent only where the contact says that there is something to see.
+-- contact. Looks at consent only where the contact says that there is something to see. Of two codes of one scope the
+-- graver is the later word: suppressed, opted_out.
 case when p.deleted_at is not null then 'recipient_deleted'
-     when p.disabled is not null and w.channel in (select value from json_each(p.disabled)) then 'channel_disabled'
+     when instr(p.disabled, '"' || w.channel || '"') then 'channel_disabled'
      when k.suppressed is not null then k.suppressed
-     when k.silenced then (
-       select c.code from consent c
-       where c.account_id = k.account_id and c.contact_id = k.id and c.code is not null
-         and (c.scope = r.purpose or c.scope = 'all' and r.purpose <> 'security')
-       order by c.scope = 'all', c.kind limit 1) end
+     when k.silenced then coalesce(
+       (select max(c.code) from consent c where c.account_id = k.account_id and c.contact_id = k.id and c.scope = r.purpose),
+       case when r.purpose <> 'security' then (
+         select max(c.code) from consent c where c.account_id = k.account_id and c.contact_id = k.id and c.scope = 'all') end)
+end
 
 -- name: part_standing_of_reminder
 -- The reminder's status as admission takes it: called off for this delivery alone, or its template is paused.

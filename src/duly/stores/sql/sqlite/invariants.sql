@@ -88,6 +88,11 @@ where r.number > 1 and r.outcome = 'accepted' and r.request_id is not null and d
     select 1 from event e
     where e.reminder_id = d.reminder_id and e.delivery_id = d.id and e.kind = 'double_acceptance');
 
+-- name: invariant_consent_reaches_admission
+-- What silences by its entry is told by the contact, which is what a claim reads first.
+select count(*) from consent c join contact k on k.id = c.contact_id
+where c.code is not null and not case when c.scope = 'all+security' then k.suppressed is not null else k.silenced end;
+
 -- name: finding_guard_open
 select count(*) from guard where closed_at is null;
 
