@@ -122,6 +122,23 @@ def test_the_last_slot_of_a_rule() -> None:
     assert caught(schedule, LABELS[5], utc(2026, 3, 9), "latest") == Caught((), 0, None, None, None)
 
 
+@pytest.mark.parametrize(
+    ("rule", "last", "skipped"),
+    [
+        ("FREQ=MINUTELY;INTERVAL=7;BYHOUR=1", "2026-03-07T06:59Z", 8),
+        ("FREQ=HOURLY;INTERVAL=5", "2026-03-08T01:00Z", 4),
+        ("FREQ=HOURLY;INTERVAL=2;BYMINUTE=0,30", "2026-03-08T03:30Z", 23),
+        ("*/20 * * * *", "2026-03-08T04:40Z", 71),
+    ],
+)
+def test_sub_daily_rules_are_caught_up(rule: str, last: str, skipped: int) -> None:
+    """Whether their slots are counted or walked, the last one of the day fires."""
+    schedule = repeating(rule, datetime(2026, 3, 7))
+    label = next(slots(schedule, NEW_YORK, "2026-03-01T00:00")).label
+    found = caught(schedule, label, utc(2026, 3, 8, 4, 59), "latest")
+    assert (fired(found), found.skipped) == ([last], skipped)
+
+
 def test_a_label_that_is_gone_begins_with_the_next() -> None:
     """An edited schedule goes on behind the place where the label stood."""
     schedule = repeating("FREQ=WEEKLY", datetime(2026, 3, 1, 9))
