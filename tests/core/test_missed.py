@@ -102,6 +102,22 @@ def test_one_late_slot_alone_may_be_too_old() -> None:
     assert (fired(found), ends(found)) == ([], (1, LABELS[0], LABELS[0]))
 
 
+def test_the_grace_ends_with_its_last_instant() -> None:
+    """Of two that are due, one that is as old as the grace fires, and is skipped a moment later."""
+    now, day = utc(2026, 3, 2, 14), timedelta(days=1)
+    assert fired(caught(DAILY, LABELS[0], now, "skip", day)) == LABELS[:2]
+    assert fired(caught(DAILY, LABELS[0], now + timedelta(microseconds=1), "skip", day)) == LABELS[1:2]
+
+
+@pytest.mark.parametrize("rule", ["0 */12 * * *", "0 */5 1-7 * *", "FREQ=MINUTELY;BYHOUR=9;BYMINUTE=0,30"])
+def test_what_is_kept_is_kept_where_slots_are_counted(rule: str) -> None:
+    """However few slots a day has, as many are left as the policy wants."""
+    schedule = repeating(rule, datetime(2026, 1, 1))
+    due = list(takewhile(lambda slot: slot.due_at <= utc(2026, 8, 9), slots(schedule, None, "2026-01-01T00:00Z")))
+    found = catch_up(schedule, None, due[0].label, utc(2026, 8, 9), read_missed("all:50"))
+    assert (list(found.fire), found.skipped) == (due[-50:], len(due) - 50)
+
+
 @pytest.mark.parametrize("policy", ["latest", "skip", "all:1"])
 def test_what_does_not_repeat_fires_all_it_has(policy: str) -> None:
     """One-offs and offsets are judged by their deadlines, however late the tick is."""
@@ -120,6 +136,23 @@ def test_the_last_slot_of_a_rule() -> None:
     found = caught(schedule, LABELS[0], utc(2026, 3, 9), "latest")
     assert (fired(found), found.skipped, found.next) == ([LABELS[2]], 2, None)
     assert caught(schedule, LABELS[5], utc(2026, 3, 9), "latest") == Caught((), 0, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("rule", "last", "skipped"),
+    [
+        ("FREQ=MINUTELY;INTERVAL=7;BYHOUR=1", "2026-03-07T06:59Z", 8),
+        ("FREQ=HOURLY;INTERVAL=5", "2026-03-08T01:00Z", 4),
+        ("FREQ=HOURLY;INTERVAL=2;BYMINUTE=0,30", "2026-03-08T03:30Z", 23),
+        ("*/20 * * * *", "2026-03-08T04:40Z", 71),
+    ],
+)
+def test_sub_daily_rules_are_caught_up(rule: str, last: str, skipped: int) -> None:
+    """Whether their slots are counted or walked, the last one of the day fires."""
+    schedule = repeating(rule, datetime(2026, 3, 7))
+    label = next(slots(schedule, NEW_YORK, "2026-03-01T00:00")).label
+    found = caught(schedule, label, utc(2026, 3, 8, 4, 59), "latest")
+    assert (fired(found), found.skipped) == ([last], skipped)
 
 
 def test_a_label_that_is_gone_begins_with_the_next() -> None:

@@ -10,6 +10,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 import pytest
+from cronsim import CronSim, CronSimError
 from dateutil.rrule import rrulestr
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -237,6 +238,27 @@ def test_expressions_of_cronsim(begin: str, text: str, wanted: str, difference: 
     expected = [datetime.fromisoformat(word) for word in wanted.split(",")]
     found = [moment for moment, _ in groupby(fired(text, start, 2 * len(expected), RIGA))]
     assert (found[: len(expected)] == expected) is not bool(difference)
+
+
+CRON_FIELDS: Final = (
+    st.sampled_from(["*", "0", "*/7", "5/15", "3,17", "10-20", "10-50/20"]),
+    st.sampled_from(["*", "*/3", "9", "0,23", "1-5", "8-18/2", "5/6"]),
+    st.sampled_from(["*", "1", "31", "29", "*/10", "1-7", "13,27", "L", "20/3"]),
+    st.sampled_from(["*", "2", "JAN", "*/5", "FEB-APR", "3,11", "6/3"]),
+    st.sampled_from(["*", "0", "7", "MON", "MON-FRI", "*/2", "5L", "2#3", "1,3#1", "5-7"]),
+)
+
+
+@given(st.tuples(*CRON_FIELDS).map(" ".join), st.datetimes(datetime(1999, 1, 1), datetime(2040, 1, 1)))  # noqa: DTZ001
+def test_any_expression_agrees_with_cronsim(text: str, start: datetime) -> None:
+    """Whatever fields are put together, the next times of UTC are the same, or both never fire."""
+    start = start.replace(second=0, microsecond=0)
+    try:
+        theirs = [moment.replace(tzinfo=UTC) for moment in islice(CronSim(text, start - timedelta(minutes=1)), 8)]
+    except CronSimError:
+        theirs = []
+    assert (fired(text, start, 8) if theirs else []) == theirs
+    assert bool(refusal(text, start)) is not bool(theirs)
 
 
 BAD_VALUES: Final = ("-1", "61", "ABC", "2/", "/2", "2#", "#2", "1##1", "1//2", "\u00b9", "\u0661", "1" * 400)

@@ -39,7 +39,7 @@ __all__ = [
 
 WALKED_SLOTS_MAX: Final = 10_000
 COURSES_CACHED_MAX: Final = 4_096
-ANSWERS_CACHED_MAX: Final = 65_536
+ANSWERS_CACHED_MAX: Final = 16_384
 
 _BEFORE_ALL: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE: Final = timedelta(minutes=1)
