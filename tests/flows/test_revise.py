@@ -1,0 +1,86 @@
+"""A revision is written where nothing has changed since it was planned; otherwise one looks again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from duly.core import keys
+from duly.core.model import NewReminder
+from duly.core.revising import Revised
+from duly.core.states import State
+from duly.errors import StoreError
+from duly.flows.revise import LOOKS_MAX, Wish, revise_reminder
+from duly.flows.tick import tick
+from duly.intake import zones
+from duly.testing.builders import NAMESPACE, PROVIDERS
+from duly.testing.driving import drive
+from tests.flows.scene import Scene
+
+
+def wish(new: NewReminder, **more: Any) -> Wish:
+    """Its next version."""
+    return Wish(replace(new, body_hash=b"2" * 32, event_version=2), "ana", "the visit was moved", **more)
+
+
+def tick_once(scene: Scene) -> None:
+    """One tick."""
+    drive(tick(scene.store, NAMESPACE, PROVIDERS, zones.known))
+
+
+def test_a_revision_is_written(scene: Scene) -> None:
+    """What was not sent is called off and comes anew."""
+    (new,) = scene.schedule("r")
+    tick_once(scene)
+    assert drive(revise_reminder(scene.store, zones.known, wish(new, newer_only=True))) is Revised.MOVED
+    tick_once(scene)
+    first, again = (keys.delivery_id(NAMESPACE, "acme", "r", label, "webhook") for label in ("once", "once#2"))
+    assert scene.stands(first) == (State.CANCELLED, "superseded")
+    assert scene.stands(again) == (State.READY, None)
+
+
+def test_a_plan_that_changes_nothing_writes_nothing(scene: Scene) -> None:
+    """The answer is why."""
+    (new,) = scene.schedule("r")
+    drive(scene.store.cancel("ana", "moved out", reminder=new.id, delivery=None))
+    assert drive(revise_reminder(scene.store, zones.known, wish(new))) is Revised.CANCELLED
+
+
+def test_a_local_time_is_read_in_its_zone(scene: Scene) -> None:
+    """The zone is found by its name."""
+    (new,) = scene.schedule("r", due_in=3600)
+    local = replace(new, zone="Europe/Berlin")
+    assert drive(revise_reminder(scene.store, zones.known, wish(local))) is Revised.MOVED
+
+
+def test_somebody_else_was_quicker(scene: Scene) -> None:
+    """The reminder is looked at again; if that never ends, one gives up and says so."""
+    (new,) = scene.schedule("r", due_in=3600)
+    standing, looks = scene.store.standing, 0
+
+    class Overtaken:
+        """A store in which somebody reschedules the reminder behind every look but the last."""
+
+        def __init__(self, looks_max: int) -> None:
+            self.looks_max = looks_max
+
+        async def standing(self, *arguments: Any) -> Any:
+            nonlocal looks
+            looks += 1
+            seen = await standing(*arguments)
+            if looks < self.looks_max:
+                later = seen.now + timedelta(hours=looks)
+                await scene.store.reschedule("bob", "again", new.id, later, later + timedelta(hours=8))
+            return seen
+
+        async def revise(self, *arguments: Any) -> Any:
+            return await scene.store.revise(*arguments)
+
+    assert drive(revise_reminder(Overtaken(3), zones.known, wish(new))) is Revised.MOVED  # type: ignore[arg-type]
+    assert looks == 3
+    looks = 0
+    with pytest.raises(StoreError, match="key r: others change this reminder all the time"):
+        drive(revise_reminder(Overtaken(LOOKS_MAX + 1), zones.known, wish(new)))  # type: ignore[arg-type]
