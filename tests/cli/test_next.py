@@ -121,7 +121,7 @@ def test_the_accounts_zone_of_a_configuration(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "nothing is in it; write one reminder as JSON"),
+        ("", "the file is empty; write one reminder into it"),
         ("{", "the line is not JSON"),
         ("[]", "the line is JSON, and not an object"),
         ('{"notify_at": "2026-12-01T09:00Z"', "the line is not JSON"),

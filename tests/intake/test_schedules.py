@@ -9,7 +9,7 @@ import pytest
 
 from duly.core.schedule import Schedule, Slot
 from duly.intake import Rejection, When, read_schedule
-from tests.intake.samples import intake, refused, row
+from tests.intake.samples import intake, row
 
 NOW: Final = datetime(2026, 3, 1, 12, 0, 0, 5, tzinfo=UTC)
 WALL: Final = datetime(2026, 3, 6, 9)  # noqa: DTZ001 - wall time
@@ -71,8 +71,7 @@ def test_a_cron_expression_may_count_from_now() -> None:
     assert made.first == Slot("2026-03-01T09:00", utc(2026, 3, 1, 14))
     with pytest.raises(Rejection, match="notify_at: is missing"):
         intake().accept(row(notify_at=..., repeat="0 9 * * *"))
-    with pytest.raises(Rejection, match="repeat: is not supported by this version"):
-        intake().accept(row(notify_at=..., repeat="0 9 * * *"), NOW)
+    assert intake().accept(row(notify_at=..., repeat="0 9 * * *"), NOW).next_label == "2026-03-01T09:00"
 
 
 def test_offsets_before_an_anchor() -> None:
@@ -181,16 +180,3 @@ def test_in_whose_zone(
 def test_what_contradicts_itself(fields: dict[str, Any], words: str) -> None:
     """It is refused by the field that is wrong, with what to do."""
     assert words in reason(**fields)
-
-
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"repeat": "FREQ=DAILY"}, "repeat"),
-        ({"repeat": "0 9 * * *", "zone": "Europe/Berlin", "missed": "skip"}, "repeat"),
-        ({"notify_at": ..., "starts_at": "2026-12-01T09:00Z", "before": ["PT1H"]}, "starts_at"),
-    ],
-)
-def test_the_ledger_does_not_keep_them_yet(changes: dict[str, Any], field: str) -> None:
-    """What was read and cannot be kept is refused, and nothing is dropped in silence."""
-    assert refused(**changes) == (field, "is not supported by this version; leave it out")

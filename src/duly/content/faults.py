@@ -110,11 +110,15 @@ def _gap(path: Path, names: Mapping[str, Any]) -> Path | None:
 
 
 def _value(path: Path, names: Mapping[str, Any]) -> Any:
+    """What stands there, as far as it is known: a name of the template's own, such as a loop's, is not any more."""
     value: Any = names
     for name in path:
         if not isinstance(value, (dict, list)):
             return value
-        value = value[name]  # type: ignore[index]
+        try:
+            value = value[name]  # type: ignore[index]
+        except (KeyError, IndexError, TypeError):
+            return value
     return value
 
 

@@ -1,8 +1,9 @@
-"""Until when an occurrence is of use."""
+"""Until when an occurrence is of use: it belongs to each one, and counts from its due time."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from duly.core.moments import parse_duration, parse_time
@@ -10,18 +11,28 @@ from duly.core.moments import parse_duration, parse_time
 __all__ = ["DEADLINE_DEFAULT", "deadline_of"]
 
 DEADLINE_DEFAULT: Final = timedelta(hours=24)
+TEXTS_CACHED_MAX: Final = 4_096
 
 
-def deadline_of(due_at: datetime, deadline: str | None, next_due_at: datetime | None) -> datetime:
-    """The deadline of an occurrence that is due then: as submitted, else the next occurrence, else a day later.
+def deadline_of(due_at: datetime, deadline_text: str | None, next_due_at: datetime | None) -> datetime:
+    """The deadline of an occurrence, in UTC.
 
-    `deadline` is a duration after the due time, or an instant. Raises ValueError for anything else.
+    `deadline_text` is a duration after the due time, or an instant. Without one it is the time when the next
+    occurrence is due, else 24 hours; an occurrence at the same instant is no next one. Raises ValueError for a text
+    that is neither.
     """
-    if deadline is None:
-        return due_at + DEADLINE_DEFAULT if next_due_at is None else next_due_at
-    if not deadline[0].isdigit():
-        return due_at + parse_duration(deadline)
-    moment = parse_time(deadline)
+    if deadline_text is None:
+        return next_due_at if next_due_at and next_due_at > due_at else due_at + DEADLINE_DEFAULT
+    read = _read(deadline_text)
+    return due_at + read if isinstance(read, timedelta) else read
+
+
+@lru_cache(TEXTS_CACHED_MAX)
+def _read(text: str) -> timedelta | datetime:
+    """Many reminders share their text."""
+    if not text[:1].isdigit():
+        return parse_duration(text)
+    moment = parse_time(text)
     if moment.tzinfo is None:
-        raise ValueError("is a local time; add an offset to it, or write a duration like PT8H")
+        raise ValueError("it is a local time; add an offset to it, or write a duration like PT8H")
     return moment
