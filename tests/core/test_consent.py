@@ -20,6 +20,7 @@ from duly.core.consent import (
     Said,
     Verdict,
     code_of,
+    entries_of,
     hard_stop,
     hear,
     objection,
@@ -115,6 +116,12 @@ def test_the_gravest_reason_is_told() -> None:
     assert told == expected
     assert objection(heard(*statements), MARKETING, disabled=True) == "channel_disabled"
     assert objection(heard(*statements), MARKETING, deleted=True, disabled=True) == "recipient_deleted"
+
+
+def test_entries_are_known_by_kind_and_scope() -> None:
+    """What a database has kept, in any order, is what was heard."""
+    known = heard(said(Kind.OPT_OUT), said(Kind.OPT_OUT, MARKETING), said(Kind.BOUNCE))
+    assert entries_of(reversed(list(known.values()))) == known
 
 
 def test_what_a_claim_reads_is_enough() -> None:

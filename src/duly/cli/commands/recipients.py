@@ -173,8 +173,7 @@ async def _export(config: Config, account: str, form: str) -> None:
         await require_account(views, config, account)
         if form == "csv":
             output.write_text(",".join(EXPORTED))
-        ask = lambda after: views.recipients(account, after, PAGE_ROWS)  # noqa: E731 - a page is asked for like this
-        async for page in pages(ask, lambda row: row["id"]):
+        async for page in pages(lambda after: views.recipients(account, after, PAGE_ROWS), lambda row: row["id"]):
             output.write_text(_csv(page) if form == "csv" else _jsonl(page))
 
 
