@@ -56,3 +56,11 @@ def test_the_derivation_is_pinned() -> None:
     """A change of the derivation would send everything again: this value may never change."""
     assert keys.show(keys.delivery_id("ns", "harbour", "inspection-1", "once", "email")) == "gmh2vgpfnf5dyhntkhgjrxz734"
     assert keys.payload_hash(b"{}").hex().startswith("44136fa355b3678a")
+
+
+def test_a_mailbox_is_the_same_in_any_case() -> None:
+    """Of e-mail only: a URL's path may mean another one in another case."""
+    ana, shouted = (keys.contact_id("ns", "a", "email", text) for text in ("ana@example.com", "ANA@example.com"))
+    assert ana == shouted
+    lower, upper = (keys.contact_id("ns", "a", "webhook", f"https://a.example/{text}") for text in ("in", "IN"))
+    assert lower != upper

@@ -63,8 +63,12 @@ def recipient_id(namespace: str, account: str, ref: str) -> bytes:
 
 
 def contact_id(namespace: str, account: str, channel: str, address: str) -> bytes:
-    """The id of a normalised address of one account."""
-    return derive(namespace, "contact", account, channel, address, "")
+    """The id of a normalised address of one account.
+
+    A mailbox is the same however its name's case is written: RFC 5321, 2.4 lets a server tell them apart, and none that
+    people use does. So what one of them was told, an opt-out above all, holds for the other.
+    """
+    return derive(namespace, "contact", account, channel, address.casefold() if channel == "email" else address, "")
 
 
 def endpoint_id(namespace: str, url: str) -> bytes:
