@@ -61,7 +61,11 @@ hours; the next waits until the first of them is a day old. A number from 1 to {
 duration of at most {PER_DAYS_MAX} days. There are none by default.
 
 A delivery counts once, from its first begin, however often it is attempted. One in doubt counts, because it may have
-arrived. One of which nothing ever left does not.
+arrived; it may be repeated, whatever has begun since. One of which nothing ever left does not count.
+
+The count and the begin are one transaction, so that any number of workers together never begin more. What has no room
+waits (`frequency_cap`) and is sent when it has some, if that is before its deadline; otherwise it expires. A new cap
+counts what begins from then on.
 
 ## Hours of regions
 

@@ -213,8 +213,15 @@ def test_how_late_it_is(late: timedelta | None, locale: str, said: str) -> None:
     assert late_text(text, late, locale) == said
 
 
-def test_nothing_is_late_yet() -> None:
-    """A row carries no lateness: `late` is null, and what is printed of it is missing."""
+def test_a_row_brings_its_lateness() -> None:
+    """What a worker found to be late says by how much."""
+    row = claimed(due_at=DUE, late=timedelta(hours=2))
+    text = TemplateSet({"note": Template("note", "", "{{ late.by }} ({{ late.minutes }})")}).render(row).text
+    assert text == "2 hours (120)"
+
+
+def test_what_is_on_time_is_not_late() -> None:
+    """Without lateness `late` is null, and what is printed of it is missing."""
     assert rendered("{% if late %}late{% endif %}.") == "."
     assert reason("{{ late.by }}", {}) == "template note, text, line 1: late.by is missing"
     with pytest.raises(ConfigError, match="late has no hours; it has by, minutes"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duly.core.caps import Cap, read_cap, room, written
+from duly.core.caps import Ask, Cap, passing, read_cap, room, uncapped, waiting, written
 
 NOW = datetime(2026, 12, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -116,3 +117,59 @@ def test_no_stretch_ever_holds_more(count: int, minutes: int, waits: list[int]) 
         now = room(cap, begun, now) or now
         begun.append(now)
     assert all(later - earlier >= cap.per for earlier, later in zip(begun, begun[count:], strict=False))
+
+
+# --- several at once -----------------------------------------------------------------------------
+
+ANA, BO = (b"ana", "email", "marketing"), (b"bo", "email", "marketing")
+
+
+def ask(
+    whose: tuple[bytes, str, str] = ANA, count: int = 1, taken: Sequence[datetime] = (), *,
+    has_place: bool = False, in_doubt: bool = False,
+) -> Ask:  # fmt: skip
+    """A delivery that would begin under a cap of one hour."""
+    return Ask(whose, Cap(count, HOUR), taken, has_place, in_doubt)
+
+
+def test_each_takes_its_place_before_the_next_asks() -> None:
+    """Within one batch a recipient gets no more than the cap allows, and another one as many."""
+    asks = {b"1": ask(count=2), b"2": ask(count=2), b"3": ask(count=2), b"4": ask(BO)}
+    assert passing(asks, NOW) == {b"1", b"2", b"4"}
+    assert waiting(asks, {b"1", b"2", b"4"}, {b"1", b"2", b"4"}, NOW) == {b"3": NOW + HOUR}
+
+
+def test_what_counts_already_takes_no_second_place() -> None:
+    """A repeat passes though the cap is full, and leaves room for another."""
+    asks = {b"1": ask(has_place=True), b"2": ask()}
+    assert passing(asks, NOW) == {b"1", b"2"}
+
+
+def test_what_may_have_arrived_passes_and_counts() -> None:
+    """One in doubt is not asked, and takes a place if it has none."""
+    asks = {b"1": ask(taken=[NOW], in_doubt=True), b"2": ask()}
+    assert passing(asks, NOW) == {b"1"}
+    assert waiting(asks, {b"1"}, {b"1"}, NOW) == {b"2": NOW + HOUR}
+
+
+def test_a_place_that_was_not_taken_keeps_nobody_waiting() -> None:
+    """Where one that passed did not begin, the next is told no moment, unless the cap was full before."""
+    asks = {b"1": ask(), b"2": ask(), b"3": ask(BO, taken=[NOW])}
+    passed = passing(asks, NOW)
+    assert passed == {b"1"}
+    assert waiting(asks, passed, (), NOW) == {b"3": NOW + HOUR}
+
+
+def test_a_repeat_that_began_fills_no_place_twice() -> None:
+    """What has its place already is in what was counted, and is not counted again when it begins."""
+    began = NOW - HOUR / 2
+    asks = {b"1": ask(count=2, has_place=True), b"2": ask(count=2, taken=[began]), b"3": ask(count=2, taken=[began])}
+    passed = passing(asks, NOW)
+    assert passed == {b"1", b"2"}
+    assert waiting(asks, passed, {b"1"}, NOW) == {}
+    assert waiting(asks, passed, {b"1", b"2"}, NOW) == {b"3": began + HOUR}
+
+
+def test_nobody_has_a_cap_unless_it_was_chosen() -> None:
+    """Without a choice there is none, whatever the account and purpose."""
+    assert uncapped("acme", "marketing") is None

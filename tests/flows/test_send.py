@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from duly.core import keys
+from duly.core.caps import Cap
 from duly.core.model import Claimed, Content, Frozen
 from duly.errors import StoreError, StoreUnavailable
 from duly.flows.route import BATCH_ROWS_MAX, Lease, give_back
@@ -557,3 +558,29 @@ def test_without_a_change_the_same_bytes_are_used_again(scene: Scene) -> None:
     assert first.body == second.body
     assert scene.value("select count(*) from frozen") == 1
     assert scene.value("select count(distinct payload_hash) from attempt") == 1
+
+
+# --- caps ----------------------------------------------------------------------------------------
+
+
+def test_a_cap_puts_off_what_comes_too_often(scene: Scene) -> None:
+    """The route's cap travels with each begin: what has no room waits, keeps no slot, and is sent when it has some."""
+    asked: list[tuple[str, str]] = []
+
+    def cap(account: str, purpose: str) -> Cap | None:
+        asked.append((account, purpose))
+        return Cap(1, timedelta(hours=2))
+
+    scene.route.caps = cap
+    first, second = scene.ready("a", "b", purpose="visit")
+    assert scene.send() == 1
+    scene.settle()
+    assert asked == [("acme", "visit")] * 2
+    sent, late = (first, second) if scene.stands(first)[0] == "sent" else (second, first)
+    assert scene.stands(sent) == ("sent", "accepted")
+    assert scene.stands(late) == ("waiting", "frequency_cap")
+    assert under_way(scene) == NOTHING_UNDER_WAY
+    scene.clock.advance(timedelta(hours=2).total_seconds() + 1)
+    scene.keep_up()
+    scene.deliver()
+    assert scene.stands(late) == ("sent", "accepted")

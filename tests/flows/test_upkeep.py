@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
-from duly.flows.upkeep import UPKEEP_BATCH_ROWS
+from duly.core.caps import Cap
+from duly.flows.upkeep import UPKEEP_BATCH_ROWS, forget
 from duly.testing.driving import drive
 from duly.testing.transport import REFUSE, SILENT, UNKNOWN
 from tests.flows.scene import Scene
@@ -75,3 +76,14 @@ def test_each_duty_is_bounded(scene: Scene) -> None:
     scene.keep_up()
     limits = [scene.unsteady.called(duty)[0][0] for duty in ("promote", "take_back", "sweep")]
     assert limits == [UPKEEP_BATCH_ROWS] * 3
+
+
+def test_what_no_cap_looks_back_to_is_forgotten(scene: Scene) -> None:
+    """A begin under a cap is remembered for as long as a cap may look back, and no longer."""
+    scene.route.caps = lambda account, purpose: Cap(9, timedelta(days=1))  # noqa: ARG005 - as Policies.cap
+    scene.ready("a")
+    scene.deliver()
+    assert drive(forget(scene.store)) == 0
+    scene.clock.advance(timedelta(days=367).total_seconds())
+    assert drive(forget(scene.store)) == 1
+    assert scene.value("select count(*) from capped") == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.header import decode_header, make_header
 from email.parser import BytesParser
 from email.policy import default
@@ -195,6 +195,14 @@ def test_mail_of_its_purposes_can_be_unsubscribed_from() -> None:
     assert read_token([SECRET], link.rpartition("/")[2].rstrip(">")) == (contact, "marketing")
     assert header(message, "List-Unsubscribe-Post") == "List-Unsubscribe=One-Click"
     assert f"\r\nList-Unsubscribe: {link}\r\n".encode() in message
+
+
+def test_late_mail_says_so() -> None:
+    """What is sent after its deadline carries one header more, and what is on time does not."""
+    late = sent(late=timedelta(hours=2)).message
+    assert header(late, "Duly-Late") == "true"
+    assert b"Duly-Late" not in sent().message
+    assert late.replace(b"Duly-Late: true\r\n", b"") == sent().message
 
 
 def test_other_mail_says_nothing_of_it() -> None:

@@ -219,7 +219,7 @@ class PostgresHarness:
         ledger = PostgresLedger(self.url)
         await ledger.change(
             "truncate account, recipient, contact, reminder, delivery, work, attempt, attempt_result, frozen, event,"
-            " budget, guard, consent, consent_event, operation, paused_template restart identity"
+            " budget, guard, consent, consent_event, operation, paused_template, capped, template restart identity"
         )
         await ledger.change("delete from installation")
         await ledger.change(f"insert into installation (namespace) values ('{NAMESPACE}')")  # noqa: S608 - a constant

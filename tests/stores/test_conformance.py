@@ -13,6 +13,7 @@ from tests.stores.conformance import (
     Case,
     beginning,
     cancelling,
+    capping,
     claiming,
     consenting,
     deciding,
@@ -64,6 +65,7 @@ MODULES: Final = (
     rescheduling,
     revising,
     requeueing,
+    capping,
 )
 RUN: Final[set[str]] = set()
 

@@ -93,7 +93,8 @@ async def cancel_in(tx: Transaction, row: Claimed) -> Cancelled:
 
 async def begin_in(tx: Transaction, *rows: Claimed, rate: float | None = None) -> dict[bytes, int]:
     """The steps of a begin, within a held transaction."""
-    shares = await claims._allot(tx, HOOKS, [start(row, rate=rate) for row in rows])
+    starts = [start(row, rate=rate) for row in rows]
+    shares = claims._share_out(starts, await claims._lock_budgets(tx, HOOKS, starts))
     numbers = await claims._begin(tx, HOOKS, "w1", sorted(shares.may_begin, key=lambda one: one.id))
     await claims._spend(tx, HOOKS, shares, numbers)
     return numbers

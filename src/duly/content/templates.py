@@ -128,7 +128,7 @@ class TemplateSet:
             "locale": row.recipient_locale,
         }
         reminder = {"key": row.reminder_key, "account": row.account}
-        content = compiled.render(_names(row.data, recipient, reminder, row.occurrence, row.due_at))
+        content = compiled.render(_names(row.data, recipient, reminder, row.occurrence, row.due_at, row.late))
         return compiled.as_sms(content) if row.channel is Channel.SMS else content
 
     def _pinned(self, row: Claimed) -> _Compiled | None:

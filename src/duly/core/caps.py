@@ -6,7 +6,8 @@ counts until `per` has passed since then, and not at that instant itself.
 What counts is decided by whoever counts, and must be this:
 
 - a delivery counts once, from its first begin, however often it is attempted;
-- one in doubt counts, because it may have arrived, and so does one that was sent, rejected or refused;
+- one in doubt counts, because it may have arrived, and so does one that was sent, rejected or refused. It
+  may be repeated, whatever has begun since;
 - one of which every attempt was `not_sent` does not count: nothing of it ever left;
 - counted are the deliveries of the same account, recipient, channel and purpose;
 - the delivery that asks is not among them: once it counts, a repeat of it takes no further place.
@@ -17,18 +18,34 @@ The cap is a promise about what begins, so counting and beginning belong into on
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from duly.core.moments import parse_duration
 
-__all__ = ["COUNT_DELIVERIES_MAX", "PER_DAYS_MAX", "Cap", "read_cap", "room", "written"]
+__all__ = [
+    "COUNT_DELIVERIES_MAX",
+    "FREQUENCY_CAP",
+    "PER_DAYS_MAX",
+    "Ask",
+    "Cap",
+    "passing",
+    "read_cap",
+    "room",
+    "uncapped",
+    "waiting",
+    "written",
+]
 
 COUNT_DELIVERIES_MAX: Final = 1_000
 PER_DAYS_MAX: Final = 366
 TEXT_CHARACTERS_MAX: Final = 64
+
+#: Why a delivery waits that a cap puts off.
+FREQUENCY_CAP: Final = "frequency_cap"
 
 _CAP: Final = re.compile(r"(?P<count>[0-9]{1,6})/(?P<per>P.*)", re.IGNORECASE)
 _WANTED: Final = "write one like 3/P1D, which is three within a day"
@@ -40,6 +57,16 @@ class Cap:
 
     count: int
     per: timedelta
+
+
+class Ask(NamedTuple):
+    """A delivery that would begin under a cap. `whose`: recipient, channel and purpose, which are counted together."""
+
+    whose: tuple[bytes, str, str]
+    cap: Cap
+    taken: Sequence[datetime]  # as `room` takes them
+    has_place: bool  # it counts already
+    in_doubt: bool  # it may have arrived, so it counts, and is not asked
 
 
 def read_cap(text: str) -> Cap:
@@ -72,3 +99,39 @@ def room(cap: Cap, taken: Sequence[datetime], now: datetime) -> datetime | None:
     """
     counting = sorted(began for began in taken if began + cap.per > now)
     return counting[-cap.count] + cap.per if len(counting) >= cap.count else None
+
+
+def uncapped(account: str, purpose: str) -> Cap | None:  # noqa: ARG001 - as Policies.cap
+    """Nobody has chosen a cap."""
+    return None
+
+
+# --- several at once -----------------------------------------------------------------------------
+
+
+def passing(asks: Mapping[bytes, Ask], now: datetime) -> frozenset[bytes]:
+    """The deliveries that may begin now. They ask in their order, and one that may takes its place before the next."""
+    given: defaultdict[tuple[bytes, str, str], list[datetime]] = defaultdict(list)
+    passed: list[bytes] = []
+    for delivery, ask in asks.items():
+        mine = given[ask.whose]
+        if ask.has_place or ask.in_doubt or room(ask.cap, [*ask.taken, *mine], now) is None:
+            passed.append(delivery)
+            mine += [now] * (not ask.has_place)
+    return frozenset(passed)
+
+
+def waiting(
+    asks: Mapping[bytes, Ask], passed: Collection[bytes], begun: Collection[bytes], now: datetime
+) -> dict[bytes, datetime]:
+    """Until when those wait that did not pass, now that these have begun.
+
+    One for whom there is room after all, because another that passed did not begin, is not named: it may ask again.
+    """
+    places = Counter(ask.whose for delivery, ask in asks.items() if delivery in begun and not ask.has_place)
+    found = {
+        delivery: room(ask.cap, [*ask.taken, *[now] * places[ask.whose]], now)
+        for delivery, ask in asks.items()
+        if delivery not in passed
+    }
+    return {delivery: until for delivery, until in found.items() if until is not None}

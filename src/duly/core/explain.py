@@ -32,6 +32,7 @@ REASONS: Final[Mapping[str, str]] = {
     "double_acceptance": "the provider accepted it under two different names: it was sent twice",
     "echo_did_not_come": "the provider would have reported on it by now if it had it, and did not",
     "endpoint_busy": "its receiver has as many requests under way as it may have",
+    "frequency_cap": "its recipient has had as many of this purpose as the account allows for now",
     "found_by_look_up": "the provider was asked for it, and has it",
     "frozen_bytes_gone": "the bytes that were sent are no longer kept, so they cannot be repeated",
     "hold_alarm": "it has been held for so long that an operator should look at it now",

@@ -253,7 +253,8 @@ async def _begin(route: Route, ready: Sequence[Ready]) -> int:
 def _start(route: Route, item: Ready) -> Start:
     row = item.lease.row
     rate = route.provider.rate(item.frozen.destination)
-    return Start(row.id, row.fence, row.revisions, item.good_until, row.endpoint, rate, item.frozen)
+    cap = route.caps(row.account, row.purpose)
+    return Start(row.id, row.fence, row.revisions, item.good_until, row.endpoint, rate, item.frozen, cap)
 
 
 def _request(route: Route, item: Ready, number: int) -> Request:

@@ -7,11 +7,12 @@ nothing was sent), `flights` (sent, the slot still taken) and, once its answer h
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, TypeVar
 
+from duly.core.caps import Cap, uncapped
 from duly.core.limits import LEASE_MARGIN_SECONDS, Limits
 from duly.core.model import Claimed
 from duly.core.quiet_hours import ANY_TIME, Look
@@ -70,6 +71,7 @@ class Route:
     limits: Limits
     tally: Counter[str]
     quiet: Quiet = anytime
+    caps: Callable[[str, str], Cap | None] = uncapped  # of an account and a purpose: as Policies.cap
     held_back: deque[Lease] = field(default_factory=deque)
     seated: dict[bytes, Lease] = field(default_factory=dict)
     flights: dict[int, Flight] = field(default_factory=dict)

@@ -3,6 +3,8 @@
 Three duties, each a bounded statement that may be run by any number of processes at once: *promote*
 what has waited long enough, *take back* leases that have ended, and *sweep* what passed its deadline
 while nobody claimed it. A lease that ended makes its rows suspects: see `claim`.
+
+A fourth duty is in no hurry: to *forget* what is kept for a while only.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Final
 from duly.core.limits import DEATHS_MAX
 from duly.ports import Store
 
-__all__ = ["keep_up"]
+__all__ = ["forget", "keep_up"]
 
 UPKEEP_BATCH_ROWS: Final = 1_000
 
@@ -29,3 +31,8 @@ async def keep_up(store: Store, actor: str, deaths_max: int = DEATHS_MAX) -> Cou
         expired=swept.expired,
         dead=taken.dead,
     )
+
+
+async def forget(store: Store) -> int:
+    """Drop a batch of what nobody looks back to any more; returns how many rows that were."""
+    return await store.forget_places(UPKEEP_BATCH_ROWS)

@@ -87,9 +87,10 @@ class Store(Protocol):
         """Write attempts and frozen requests and take the budgets' tokens, in one commit.
 
         A row begins only where the fence holds, the database's clock stands before `good_until`, the
-        revisions are those that admission saw, no restore guard is open and the budget has a token. Locks are
-        taken in one order: budgets, reminders, recipients, contacts, each in key order; only then, in a later
-        statement, the comparison. Not repeatable: after StoreUnavailable call `abandon`.
+        revisions are those that admission saw, no restore guard is open, its cap has room (see `core.caps`) and the
+        budget has a token. Locks are taken in one order: budgets, reminders, recipients, contacts, each in key order;
+        only then, in a later statement, the comparison. What a cap lets begin counts from here on. Rows that a budget
+        or a cap puts off wait; those of a cap cost no token. Not repeatable: after StoreUnavailable call `abandon`.
         """
         ...
 
@@ -145,6 +146,13 @@ class Store(Protocol):
         """Ready and waiting rows past their deadline: expired, or uncertain and closed if in doubt.
 
         Held and uncertain rows are reconcile's to end.
+        """
+        ...
+
+    async def forget_places(self, limit: int) -> int:
+        """Drop the oldest records of what began under a cap, where no cap can look back so far any more.
+
+        Returns how many; at most `limit`. Repeatable.
         """
         ...
 

@@ -144,6 +144,7 @@ class SmtpProvider:
             content.html,
             now,
             self.links.of(row) if self.links else None,
+            row.late is not None,
         )
 
 

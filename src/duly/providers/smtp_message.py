@@ -28,6 +28,8 @@ PHRASE_CHARACTERS_MAX: Final = 60  # longer names are encoded, which can be fold
 WORD_CHARACTERS_MAX: Final = 900  # a line may have 998
 BODY_LINE_BYTES_MAX: Final = 998  # RFC 5322, 2.1.1
 
+LATE_HEADER: Final = "Duly-Late: true\r\n"
+
 _BLANKS: Final = re.compile("[\x00-\x20\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _TURNS: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
 _ATOMS: Final = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*")
@@ -52,6 +54,7 @@ class Letter(NamedTuple):
     html: str | None
     date: datetime
     unsubscribe: str | None = None
+    late: bool = False  # sent after its deadline, which the receiver may want to sort by
 
 
 def compose(letter: Letter) -> bytes:
@@ -109,6 +112,7 @@ def _headers(letter: Letter) -> bytes:
         f"Message-ID: <{letter.key}@{letter.domain}>\r\n"
         f"X-Duly-Delivery: {letter.key}\r\n"
         f"{_unsubscribe(letter.unsubscribe)}"
+        f"{LATE_HEADER if letter.late else ''}"
         "Auto-Submitted: auto-generated\r\n"  # RFC 3834, 5: no vacation replies, please
         "MIME-Version: 1.0\r\n"
     ).encode()

@@ -26,7 +26,7 @@ from duly.flows.reconcile import Desk, reconcile
 from duly.flows.renew import RENEW_SECONDS_MAX, renew_some
 from duly.flows.route import Lease, Route, anytime, give_back
 from duly.flows.tick import tick
-from duly.flows.upkeep import UPKEEP_BATCH_ROWS, keep_up
+from duly.flows.upkeep import UPKEEP_BATCH_ROWS, forget, keep_up
 from duly.intake import zones
 from duly.ports import Batch, Clock, Dice, Policies, Provider, Quiet, Store, Templates, Transport
 from duly.runtime.ahead import ClaimAhead
@@ -51,6 +51,7 @@ TALLY_WORDS: Final = (
     "duplicates_suppressed",
 )
 LOOK_SECONDS: Final = 0.2
+FORGET_SECONDS: Final = 600.0
 HEARTBEAT_SECONDS: Final = 5.0
 IDLE_LOOK_SECONDS: Final = 0.05
 TICK_SECONDS: Final = 1.0
@@ -141,6 +142,7 @@ class Worker:
             self._loop("upkeep", self._keep_up, pause=LOOK_SECONDS),
             self._loop("reconcile", self._reconcile, pause=LOOK_SECONDS),
             self._loop("suspects", self._take_turn_alone),
+            self._loop("forget", partial(forget, self._store), pause=FORGET_SECONDS),
         ]
 
     def _others(self, idle_after: float | None) -> list[asyncio.Task[None]]:
@@ -321,6 +323,7 @@ class Worker:
             limits=plant.limits[provider.name],
             tally=self.tally,
             quiet=plant.quiet,
+            caps=plant.policies.cap,
         )
 
     async def _claim(self, provider: str, cursors: Cursors, limit: int) -> Batch | None:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from duly.core.caps import Cap
 from duly.core.keys import payload_hash
 from duly.core.model.words import Channel, FailureClass, Lane, Outcome
 from duly.core.states import State
@@ -133,10 +134,11 @@ class Start(NamedTuple):
     endpoint: bytes
     rate: float | None
     frozen: Frozen
+    cap: Cap | None = None  # how often its recipient may get one of its purpose on its channel
 
 
 class Begun(NamedTuple):
-    """What begin did: attempt numbers of rows that may be sent, and rows the budget put off."""
+    """What begin did: attempt numbers of rows that may be sent, and rows that a budget or a cap put off."""
 
     numbers: dict[bytes, int]
     put_off: dict[bytes, tuple[datetime, str]]  # until when, and the reason code

@@ -17,6 +17,7 @@ from duly.core.budget import Allowance, Grant, burst, grant
 from duly.core.keys import NO_ENDPOINT, payload_hash
 from duly.core.model import Begun, Start
 from duly.ports import Claim, ClaimOrder
+from duly.stores.postgres import capping
 from duly.stores.postgres import rows as stored
 from duly.stores.postgres.arrays import Packed, bools, byteas, floats, ints, texts, times, uuids
 from duly.stores.postgres.connect import Connections, Transaction
@@ -91,44 +92,54 @@ class Allotment(NamedTuple):
     at: datetime
 
 
-async def _allot(tx: Transaction, provider: str, rows: Sequence[Start]) -> Allotment:
-    """Lock the budgets of the rows' endpoints and ask each; rows ask in their order."""
-    asking: dict[bytes, list[Start]] = {}
-    for row in rows:
-        asking.setdefault(row.endpoint, []).append(row)
-    rates = {endpoint: asks[0].rate for endpoint, asks in asking.items() if asks[0].rate is not None}
-    found, now = await _lock(tx, provider, asking, rates)
-    if not rates.keys() <= found.keys():
-        await add_budgets(tx, provider, {endpoint: rates[endpoint] for endpoint in rates.keys() - found.keys()})
-        found, now = await _lock(tx, provider, asking, rates)
-    return _share_out(asking, found, now)
+class Locked(NamedTuple):
+    """The budgets that have something to say, by endpoint, under their locks; and the time, when they were had."""
+
+    found: dict[bytes, list[Any]]
+    at: datetime
 
 
-async def _lock(
-    tx: Transaction, provider: str, asked: Iterable[bytes], rated: Iterable[bytes]
-) -> tuple[dict[bytes, list[Any]], datetime]:
-    """Lock the budgets that have something to say; and the time, when they were had."""
+async def _lock_budgets(tx: Transaction, provider: str, rows: Sequence[Start]) -> Locked:
+    """Lock the budgets of the rows' endpoints; those that are new and have a rate are made."""
+    first = {row.endpoint: row.rate for row in reversed(rows)}
+    rates = {endpoint: rate for endpoint, rate in first.items() if rate is not None}
+    locked = await _lock(tx, provider, first, rates)
+    if not rates.keys() <= locked.found.keys():
+        await add_budgets(tx, provider, {endpoint: rates[endpoint] for endpoint in rates.keys() - locked.found.keys()})
+        locked = await _lock(tx, provider, first, rates)
+    return locked
+
+
+async def _lock(tx: Transaction, provider: str, asked: Iterable[bytes], rated: Iterable[bytes]) -> Locked:
     locked = await tx.send("lock_budgets", provider, uuids(sorted(asked)), uuids(sorted(rated)))
     clock = await tx.send("clock")
     found = {endpoint: values for endpoint, *values in await locked.fetchall()}
     ((now,),) = await clock.fetchall()
-    return found, now
+    return Locked(found, now)
 
 
-def _share_out(asking: dict[bytes, list[Start]], found: dict[bytes, list[Any]], now: datetime) -> Allotment:
-    shares = Allotment([], [], {}, now)
-    for endpoint, rows in asking.items():
-        if endpoint not in found:
-            shares.may_begin.extend(rows)
-            continue
-        was, tokens, updated_at, *door = found[endpoint]
-        allowance = Allowance(tokens, updated_at, rows[0].rate, *door)
-        granted = grant(allowance, len(rows), now)
-        shares.budgets[endpoint] = Budget(was, allowance, granted)
-        shares.may_begin.extend(rows[: granted.granted])
-        late = zip(rows[granted.granted :], granted.put_off, strict=True)
-        shares.put_off.extend((row, until, reason) for row, (until, reason) in late)
+def _share_out(rows: Sequence[Start], locked: Locked) -> Allotment:
+    """Ask the budget of each endpoint; rows ask in their order."""
+    asking: dict[bytes, list[Start]] = {}
+    for row in rows:
+        asking.setdefault(row.endpoint, []).append(row)
+    shares = Allotment([], [], {}, locked.at)
+    for endpoint, asks in asking.items():
+        if endpoint in locked.found:
+            _ask(shares, endpoint, asks, locked.found[endpoint])
+        else:
+            shares.may_begin.extend(asks)
     return shares
+
+
+def _ask(shares: Allotment, endpoint: bytes, rows: list[Start], found: list[Any]) -> None:
+    was, tokens, updated_at, *door = found
+    allowance = Allowance(tokens, updated_at, rows[0].rate, *door)
+    granted = grant(allowance, len(rows), shares.at)
+    shares.budgets[endpoint] = Budget(was, allowance, granted)
+    shares.may_begin.extend(rows[: granted.granted])
+    late = zip(rows[granted.granted :], granted.put_off, strict=True)
+    shares.put_off.extend((row, until, reason) for row, (until, reason) in late)
 
 
 async def _spend(tx: Transaction, provider: str, shares: Allotment, numbers: Mapping[bytes, int]) -> None:
@@ -161,9 +172,13 @@ async def begin(connections: Connections, provider: str, worker: str, rows: Sequ
     if not rows:
         return Begun({}, {})
     async with connections.transaction() as tx:
-        shares = await _allot(tx, provider, rows)
+        budgets = await _lock_budgets(tx, provider, rows)
+        capped = await capping.look(tx, rows)
+        shares = _share_out(capped.let_pass(rows), budgets)
         numbers = await _begin(tx, provider, worker, sorted(shares.may_begin, key=lambda row: row.id))
-        put_off = await _put_off(tx, worker, sorted(shares.put_off, key=lambda late: late[0].id))
+        await capping.take_places(tx, capped, numbers.keys())
+        late = [*shares.put_off, *capped.put_off(rows, numbers.keys())]
+        put_off = await _put_off(tx, worker, sorted(late, key=lambda one: one[0].id))
         await _spend(tx, provider, shares, numbers)
     return Begun(numbers, put_off)
 
@@ -195,7 +210,7 @@ def _start_columns(rows: Sequence[Start]) -> list[Packed]:
 async def _put_off(
     tx: Transaction, worker: str, late: Sequence[tuple[Start, datetime, str]]
 ) -> dict[bytes, tuple[datetime, str]]:
-    """Let rows wait for their budget; returns those that do."""
+    """Let rows wait for their budget or their cap; returns those that do."""
     if not late:
         return {}
     found = await tx.rows(

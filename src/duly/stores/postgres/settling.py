@@ -17,8 +17,9 @@ from duly.core.text import recordable
 from duly.ports import Settled
 from duly.stores.bisect import write_all
 from duly.stores.postgres.arrays import Packed, bools, floats, ints, texts, times, uuids
+from duly.stores.postgres.capping import give_places_back
 from duly.stores.postgres.claims import add_budgets
-from duly.stores.postgres.connect import Connections, Transaction
+from duly.stores.postgres.connect import Connections, Cursor, Transaction
 from duly.stores.rounds import rounds
 
 __all__ = ["WAKE_ROWS_MAX", "decide", "settle"]
@@ -59,6 +60,8 @@ async def _settle(tx: Transaction, rows: Sequence[Settlement]) -> Settled:
     """Settle distinct deliveries."""
     moved, ended, overtaken, stale, corrected = await tx.row("settle", *_columns(rows))
     settled = {*(moved or ()), *(ended or ())}
+    not_sent = [row.id for row in rows if row.result.outcome is Outcome.NOT_SENT and row.id in settled]
+    await give_places_back(tx, not_sent)
     if overtaken:
         await tx.send("recount", uuids(sorted(overtaken)))
     if corrected:
@@ -187,15 +190,22 @@ async def decide(connections: Connections, actor: str, decisions: Sequence[Decis
         _check(decision)
 
     async def write(part: Sequence[Decision]) -> frozenset[bytes]:
+        certain = {decision.id for decision in part if decision.certain}
         async with connections.transaction() as tx:
             cursors = [
                 await tx.send("decide", *_decision_columns(distinct), actor)
                 for distinct in rounds(part, lambda decision: decision.id)
             ]
-        return frozenset([identity for cursor in cursors for (identity,) in await cursor.fetchall()])
+            moved = await _moved(cursors) if certain else None
+            await give_places_back(tx, [one for one in moved or () if one in certain])
+        return await _moved(cursors) if moved is None else moved
 
     parts = await write_all(sorted(decisions, key=lambda decision: decision.id), write, _scrub_decision)
     return frozenset[bytes]().union(*parts)
+
+
+async def _moved(cursors: Sequence[Cursor]) -> frozenset[bytes]:
+    return frozenset([identity for cursor in cursors for (identity,) in await cursor.fetchall()])
 
 
 def _check(decision: Decision) -> None:

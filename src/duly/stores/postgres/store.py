@@ -46,6 +46,7 @@ from duly.ports import (
 )
 from duly.stores.loader import load
 from duly.stores.postgres import (
+    capping,
     changing,
     claims,
     consent,
@@ -148,6 +149,10 @@ class PostgresStore:
     async def take_back(self, limit: int, actor: str, deaths_max: int = DEATHS_MAX) -> TakenBack:
         """See Store."""
         return await upkeep.take_back(self._shared, limit, actor, deaths_max)
+
+    async def forget_places(self, limit: int) -> int:
+        """See Store."""
+        return await capping.forget_places(self._shared, limit)
 
     async def suspects(self, providers: Sequence[str]) -> list[tuple[str, int]]:
         """See Store."""

@@ -14,6 +14,7 @@ from duly.core.model import Decision
 from duly.core.states import FINAL, IllegalTransition, State, check
 from duly.stores.rounds import rounds
 from duly.stores.sqlite import rows as stored
+from duly.stores.sqlite.capping import give_places_back
 from duly.stores.sqlite.connect import Database
 from duly.stores.sqlite.moves import Entries, Row, may_become, open_rows_of
 
@@ -28,8 +29,10 @@ def decide(db: Database, actor: str, decisions: Sequence[Decision]) -> frozenset
     with db.writing():
         for batch in rounds(decisions, lambda decision: decision.id):
             seen, entries = open_rows_of(db, batch), Entries()
-            moved.update(one.id for one in batch if _decide(db, actor, one, seen.get(one.id), entries))
+            done = [one for one in batch if _decide(db, actor, one, seen.get(one.id), entries)]
             entries.write(db)
+            give_places_back(db, [one.id for one in done if one.certain])
+            moved.update(one.id for one in done)
     return frozenset(moved)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, Protocol
 
-from duly.core.model import Result
+from duly.core.model import Outcome, Result
 from duly.core.states import FINAL, State, check
 from duly.stores.sqlite.connect import Database
 
@@ -118,10 +118,13 @@ class Entries:
 
     def __init__(self) -> None:
         self._entries: dict[str, list[tuple[Any, ...]]] = {}
+        self.not_sent: list[bytes] = []  # deliveries of which an attempt was not sent
 
     def record(self, delivery: bytes, number: int, finished_at: int, result: Result) -> None:
         """An attempt's result, under its own fence. It is written once; only unknown gives way to a definite one."""
         self._add("result_write", result_values(delivery, number, finished_at, result, stale=False))
+        if result.outcome is Outcome.NOT_SENT:
+            self.not_sent.append(delivery)
 
     def cover(self, row: Row) -> None:
         """Its unknown attempts were looked up in vain often enough. Those without a result have one now."""

@@ -2,8 +2,8 @@
 
 A claim visits accounts in turn from the cursor on, and takes an even share of each, so that a crowded
 account delays nobody else. It takes leases only. Begin looks at every row again under the writer's
-turn: fence, worker, times and the four revisions; then the budgets of the endpoints say how many of
-those may go, and the rest waits. What begins has its attempt, its frozen bytes and its token in one
+turn: fence, worker, times and the four revisions; then caps, and after them the budgets of the endpoints, say
+how many of those may go, and the rest waits. What begins has its attempt, its frozen bytes and its token in one
 commit. While a restore guard is open nothing is claimed and nothing begins.
 
 Rows that were in a worker's hands when it died are claimed apart from all others, in a company that their
@@ -14,13 +14,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from duly.core.budget import Allowance, Grant, burst, grant
+from duly.core.caps import FREQUENCY_CAP
 from duly.core.keys import payload_hash
 from duly.core.model import Begun, Claimed, Frozen, Outcome, Result, Start
 from duly.core.states import State
 from duly.ports import Claim, ClaimOrder
+from duly.stores.sqlite import capping
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
 from duly.stores.sqlite.guarding import standing
@@ -38,6 +41,14 @@ class Candidate(NamedTuple):
     start: Start
     place: int
     number: int
+
+
+class PutOff(NamedTuple):
+    """A row that may not begin now: until when, and why."""
+
+    candidate: Candidate
+    until: datetime
+    reason: str
 
 
 class Held(NamedTuple):
@@ -117,9 +128,12 @@ def begin(db: Database, provider: str, worker: str, rows: Sequence[Start]) -> Be
     begun = Begun({}, {})
     with db.writing():
         candidates = [] if standing(db) else _candidates(db, worker, rows)
-        granted = _ask_budgets(db, provider, candidates, begun)
+        capped = capping.look(db, [one.start for one in candidates])
+        granted = _ask_budgets(db, provider, [one for one in candidates if capped.lets_pass(one.start.id)], begun)
         _write(db, provider, worker, granted)
-    begun.numbers.update((one.start.id, one.number) for one in granted)
+        begun.numbers.update((one.start.id, one.number) for one in granted)
+        capping.take_places(db, capped, begun.numbers)
+        _put_off(db, _until_there_is_room(candidates, capped.put_off(begun.numbers)), begun)
     return begun
 
 
@@ -133,6 +147,10 @@ def _candidates(db: Database, worker: str, rows: Sequence[Start]) -> list[Candid
         for delivery, place, number, fence, *revisions in seen
         if (start := wanted[delivery]).fence == fence and start.revisions == tuple(revisions) and start.good_until > now
     ]
+
+
+def _until_there_is_room(candidates: Iterable[Candidate], until: Mapping[bytes, datetime]) -> list[PutOff]:
+    return [PutOff(one, until[one.start.id], FREQUENCY_CAP) for one in candidates if one.start.id in until]
 
 
 def _write(db: Database, provider: str, worker: str, granted: Sequence[Candidate]) -> None:
@@ -170,7 +188,8 @@ def _ask_budgets(db: Database, provider: str, candidates: Sequence[Candidate], b
         until = stored.maybe_micros(decided.blocked_until)
         spent.append((provider, endpoint, decided.tokens, rate, now, until, decided.failures))
         granted += rows[: decided.granted]
-        _put_off(db, rows[decided.granted :], decided, begun)
+        late = zip(rows[decided.granted :], decided.put_off, strict=True)
+        _put_off(db, [PutOff(one, until, reason) for one, (until, reason) in late], begun)
     db.change_each("budget_spend", spent)
     return granted
 
@@ -198,13 +217,10 @@ def _decide(
     return grant(allowance, wanted, stored.moment(now))
 
 
-def _put_off(db: Database, waiting: Sequence[Candidate], decided: Grant, begun: Begun) -> None:
-    """Rows without a token wait in the ledger, each until its own moment."""
-    if not waiting:
-        return
-    pairs = list(zip(waiting, decided.put_off, strict=True))
-    begun.put_off.update((one.start.id, moment) for one, moment in pairs)
-    db.change_each("begin_put_off", [(reason, stored.micros(until), one.place) for one, (until, reason) in pairs])
+def _put_off(db: Database, late: Sequence[PutOff], begun: Begun) -> None:
+    """Rows without a token or a place wait in the ledger, each until its own moment."""
+    begun.put_off.update((one.start.id, (until, reason)) for one, until, reason in late)
+    db.change_each("begin_put_off", [(reason, stored.micros(until), one.place) for one, until, reason in late])
 
 
 # --- renew ---------------------------------------------------------------------------------------
@@ -232,6 +248,7 @@ def abandon(db: Database, worker: str, pairs: Sequence[tuple[bytes, int]]) -> No
             if row.state in UNDER_A_LEASE and row.worker == worker and Held(row.id, row.fence) in held:
                 _give_back(row, db.now(), entries)
         entries.write(db)
+        capping.give_places_back(db, entries.not_sent)
 
 
 def _give_back(row: Row, now: int, entries: Entries) -> None:

@@ -22,6 +22,7 @@ from duly.core.text import recordable
 from duly.ports import Settled
 from duly.stores.rounds import rounds
 from duly.stores.sqlite import rows as stored
+from duly.stores.sqlite.capping import give_places_back
 from duly.stores.sqlite.circuits import hear
 from duly.stores.sqlite.connect import Database
 from duly.stores.sqlite.moves import (
@@ -100,6 +101,7 @@ def _settle_round(db: Database, batch: Sequence[Settlement], tally: Tally) -> No
         else:
             _too_late(db, new, row or ended.get(new.id), tally)
     entries.write(db)
+    give_places_back(db, entries.not_sent)
 
 
 # --- the attempt that is under way ---------------------------------------------------------------

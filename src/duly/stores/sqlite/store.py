@@ -53,6 +53,7 @@ from duly.stores.bisect import write_all
 from duly.stores.loader import load
 from duly.stores.sqlite import (
     cancelling,
+    capping,
     circuits,
     consent,
     deciding,
@@ -180,6 +181,10 @@ class SqliteStore:
     async def take_back(self, limit: int, actor: str, deaths_max: int = DEATHS_MAX) -> TakenBack:
         """See Store.take_back."""
         return await self._write(partial(upkeep.take_back, self._writer, limit, actor, deaths_max))
+
+    async def forget_places(self, limit: int) -> int:
+        """See Store.forget_places."""
+        return await self._write(partial(capping.forget_places, self._writer, limit))
 
     async def suspects(self, providers: Sequence[str]) -> list[tuple[str, int]]:
         """See Store.suspects."""

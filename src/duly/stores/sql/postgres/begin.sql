@@ -111,7 +111,7 @@ returning w.delivery_id;
 
 -- name: abandon
 -- $1 ids, $2 fences, $3 worker. Not begun: ready again. Begun (the begin's reply was lost): the attempt is on record,
--- and it is known that nothing of it was sent.
+-- and it is known that nothing of it was sent. If nothing ever was, it does not count towards a cap: see caps.sql.
 with r as (select * from unnest($1::uuid[], $2::int[]) u (delivery_id, fence)),
 given_back as (
   update work w
@@ -122,7 +122,13 @@ given_back as (
   from r
   where w.delivery_id = any (array(select unnest($1::uuid[])))
     and w.delivery_id = r.delivery_id and w.fence = r.fence and w.state || '' = 'leased' and w.worker = $3
-  returning w.delivery_id, w.attempts, w.state)
+  returning w.delivery_id, w.attempts, w.state, w.restored),
+uncapped as (
+  delete from capped c using given_back g
+  where c.delivery_id = g.delivery_id and g.state = 'waiting'
+    and g.attempts - 1 + g.restored::int = (
+      select count(*) from attempt_result x
+      where x.delivery_id = g.delivery_id and x.outcome = 'not_sent' and x.number < g.attempts))
 insert into attempt_result (delivery_id, number, finished_at, outcome, detail, stale)
 select g.delivery_id, g.attempts, clock_timestamp(), 'not_sent', 'begin_unconfirmed', false
 from given_back g where g.state = 'waiting'
