@@ -26,6 +26,7 @@ from tests.stores.conformance import (
     requeueing,
     rescheduling,
     revising,
+    rezoning,
     scheduling,
     settling,
     suppressing,
@@ -63,6 +64,7 @@ MODULES: Final = (
     peopling,
     rescheduling,
     revising,
+    rezoning,
     requeueing,
 )
 RUN: Final[set[str]] = set()
