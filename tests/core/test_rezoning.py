@@ -204,6 +204,16 @@ def test_an_occurrence_that_nobody_moved_is_as_old_as_its_instant() -> None:
     assert (written.deliveries, written.next_label) == ((), "2026-12-02T09:00")
 
 
+def test_an_occurrence_that_is_none_any_more_is_not_fired() -> None:
+    """Where the schedule does not have it in this zone, the tick goes on with the one behind it."""
+    schedule = Schedule(NINE_IN_NEW_YORK, read_repeat("0 9 * * *", NINE_IN_NEW_YORK))
+    row = timing(schedule, due_at=NINE_IN_BERLIN)
+    written = fired(row, BERLIN, NINE_IN_BERLIN + HOUR)
+    assert (written.deliveries, written.next_label) == ((), "2026-12-02T09:00")
+    due_too = fired(row, BERLIN, NINE_IN_BERLIN + DAY + HOUR)
+    assert [one.due_at for one in due_too.deliveries] == [NINE_IN_BERLIN + DAY]
+
+
 # --- going on ------------------------------------------------------------------------------------
 
 

@@ -19,10 +19,10 @@ from duly.core.schedule import ONCE
 from duly.core.upcoming import Timing
 from duly.ports import Store, ZonedBatch, Zones
 
-__all__ = ["MOVED_TOLD_MAX", "REZONE_BATCH_ROWS", "Change", "Moved", "Rezoned", "rezone"]
+__all__ = ["MOVED_TOLD_ROWS_MAX", "REZONE_BATCH_ROWS", "Change", "Moved", "Rezoned", "rezone"]
 
 REZONE_BATCH_ROWS: Final = 1_000
-MOVED_TOLD_MAX: Final = 20
+MOVED_TOLD_ROWS_MAX: Final = 20
 #: Somebody else has to be faster at each of these before we leave it to him.
 LOOKS_MAX: Final = 3
 
@@ -106,7 +106,7 @@ async def _write(
     report.moved += len(moved)
     report.unknown += len(unknown)
     report.same += len(decided) - len(moved) - len(unknown)
-    report.told += [_moved(rows[one.reminder], one) for one in moved][: MOVED_TOLD_MAX - len(report.told)]
+    report.told += [_moved(rows[one.reminder], one) for one in moved][: MOVED_TOLD_ROWS_MAX - len(report.told)]
     return set(decided)
 
 
