@@ -259,7 +259,7 @@ PEOPLE = (
 def test_recipients_round_trip(form: str) -> None:
     """What is exported is what was imported, in both forms, and imported again it changes nothing."""
     name = write("people.jsonl", *PEOPLE)
-    counts = {"rows": 2, "created": 2, "changed": 0, "same": 0, "rejected": 0, "zone_changed": 0}
+    counts = {"rows": 2, "created": 2, "changed": 0, "same": 0, "rejected": 0, "zone_changed": 0, "retimed": 0}
     assert told("recipients", "import", name, "--account", "acme") == counts
     assert tuple(lines("recipients", "export", "--account", "acme")) == PEOPLE
     exported = write(f"again.{form}", *lines("recipients", "export", "--account", "acme", "--format", form))
@@ -280,7 +280,7 @@ def test_recipients_are_changed_and_rejected() -> None:
         '{"id":"t4","email":"x"}',
         '{"id":"t5","quiet_hours":"22-06"}',
     )
-    counts = {"rows": 6, "created": 0, "changed": 2, "same": 0, "rejected": 4, "zone_changed": 1}
+    counts = {"rows": 6, "created": 0, "changed": 2, "same": 0, "rejected": 4, "zone_changed": 1, "retimed": 0}
     assert told("recipients", "import", name, "--account", "acme") == counts
     rejected = [json.loads(line) for line in Path("more.jsonl.rejected.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [one["field"] for one in rejected] == ["id", "zone", "email", "quiet_hours"]

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -175,6 +176,114 @@ def test_a_reminder() -> None:
     assert others == [explain_delivery(delivery()), explain_delivery(delivery(id="d2"))]
     active = {**shown, "status": "active", "next_due_at": "2026-12-02T09:00:00Z", "events": []}
     assert explain_reminder(active, []).endswith("is active. It is next due at 2026-12-02T09:00:00Z.")
+
+
+def zone(name: str) -> ZoneInfo | None:
+    """The only zone that is known here."""
+    return ZoneInfo(name) if name == "America/New_York" else None
+
+
+def test_moments_are_told_where_the_recipient_lives() -> None:
+    """In his local time and in UTC; in a zone that nobody knows here, in UTC alone."""
+    quiet = delivery(
+        status="waiting", reason="quiet_hours", next_action="it will be tried again", attempts=[],
+        next_at="2026-12-01T13:00:00Z", zone="America/New_York", occurrence="2026-12-01T04:00",
+    )  # fmt: skip
+    text = explain_delivery(quiet, zone)
+    assert text.startswith(
+        "Delivery d1 of reminder inspection-1 (webhook, occurrence 2026-12-01T04:00) was due on Tue 1 Dec 2026 04:00"
+        " in America/New_York (09:00 UTC). It is waiting, because the recipient keeps quiet hours now, until Tue 1 Dec"
+        " 2026 08:00 in America/New_York (13:00 UTC). No attempt was made."
+    )
+    assert text.endswith("its deadline on Tue 1 Dec 2026 12:00 in America/New_York (17:00 UTC).")
+    assert "was due at 2026-12-01T09:00:00Z." in explain_delivery({**quiet, "zone": "Mars/Olympus"}, zone)
+
+
+def test_what_put_it_off_before_is_told() -> None:
+    """Each deferral that is over, but not the one that it waits for now, nor another decision."""
+
+    def decided(at: str, to: str, reason: str) -> dict[str, Any]:
+        return {"at": f"2026-12-01T{at}:00Z", "kind": "decided", "to": to, "reason": reason}
+
+    events = [decided("09:00", "waiting", "quiet_hours"), decided("10:00", "waiting", "account_paused")]
+    sent = explain_delivery(delivery(events=[*events, decided("11:00", "ready", "operator")]))
+    assert (
+        "At 2026-12-01T09:00:00Z it was put off: quiet hours. At 2026-12-01T10:00:00Z it was put off: account" in sent
+    )
+    assert "11:00" not in sent
+    waiting = explain_delivery(delivery(status="waiting", reason="account_paused", events=events))
+    assert "put off: quiet hours." in waiting
+    assert "put off: account" not in waiting
+
+
+def test_lateness_is_told() -> None:
+    """From when on it is late, and whether what was sent said so; of one that was in time nothing."""
+    late = delivery(late_from="2026-12-01T10:00:00Z", attempts=[])
+    assert "From 2026-12-01T10:00:00Z on it is late, and says so when it is sent." in explain_delivery(late)
+    for started_at, told in (("2026-12-01T10:00:00Z", True), ("2026-12-01T09:59:59.5Z", False)):
+        one = {**attempt("accepted"), "started_at": started_at}
+        text = explain_delivery({**late, "attempts": [one]})
+        assert ("It was late since 2026-12-01T10:00:00Z, and said so." in text) is told
+
+
+def event(kind: str, reason: str, evidence: Any = None, to: str = "active") -> dict[str, Any]:
+    return {
+        "at": "2026-12-01T08:00:00Z", "kind": kind, "actor": "ana", "to": to, "reason": reason, "evidence": evidence
+    }  # fmt: skip
+
+
+MOVED = {"from": "2026-12-01T14:00:00Z", "to": "2026-12-01T08:00:00Z", "zone": "Europe/Berlin", "zone_data": "2026b"}
+
+
+@pytest.mark.parametrize(
+    ("happened", "words"),
+    [
+        (
+            event("missed", "occurrences_missed", {"skipped": 3, "first": "a", "last": "c"}),
+            "3 occurrences were missed and left out, from a to c, because nobody looked in time.",
+        ),
+        (
+            event("missed", "occurrences_missed", {"skipped": 1, "first": "a", "last": "a"}),
+            "one occurrence was missed and left out, a, because nobody looked in time.",
+        ),
+        (
+            event("retimed", "recipient_moved", MOVED),
+            "ana moved its next occurrence from Tue 1 Dec 2026 09:00 in America/New_York (14:00 UTC) to Tue 1 Dec 2026",
+        ),
+        (
+            event("retimed", "recipient_moved", MOVED | {"from": MOVED["to"], "to": "2026-12-01T14:00:00Z"}),
+            "ana moved its next occurrence from Tue 1 Dec 2026 03:00 in America/New_York (08:00 UTC) to Tue 1 Dec 2026",
+        ),
+        (event("paused", "zone_unknown"), "ana paused it, because this machine does not know its zone;"),
+        (event("paused", "schedule_cannot_be_read"), "ana paused it, because this version cannot read its schedule."),
+        (event("resumed", "it is settled"), "ana resumed it: it is settled."),
+        (event("revised", "newer_version"), "ana changed it, because a newer version of it was submitted."),
+        (event("rescheduled", "moved"), "ana moved it: moved."),
+    ],
+)
+def test_what_happened_to_a_reminder_is_told(happened: dict[str, Any], words: str) -> None:
+    """Each kind of event has its sentence, with its moment where the recipient lives."""
+    shown = {
+        "idempotency_key": "k", "account": "a", "status": "active", "next_due_at": "2026-12-02T14:00:00Z",
+        "next_label": "2026-12-02T09:00", "zone": "Europe/Berlin", "recipient_zone": "America/New_York",
+        "events": [happened],
+    }  # fmt: skip
+    text = explain_reminder(shown, [], zone)
+    assert ("another zone now." in text) == (happened["reason"] == "recipient_moved")
+    assert f"On Tue 1 Dec 2026 03:00 in America/New_York (08:00 UTC) {words}" in text
+    due = "Wed 2 Dec 2026 09:00 in America/New_York (14:00 UTC)"
+    assert text.endswith(f"It is next due on {due} (occurrence 2026-12-02T09:00).")
+
+
+def test_a_paused_reminder_says_that_it_stands_still() -> None:
+    """What would come next does not come before it is resumed; of many events the latest are told."""
+    shown = {"idempotency_key": "k", "account": "a", "status": "paused", "next_due_at": "2026-12-02T14:00:00Z"}
+    events = [event("resumed", f"reason {number}") for number in range(12)]
+    text = explain_reminder({**shown, "events": events}, [])
+    assert text.endswith("It stands still until it is resumed: what was to come next does not come before.")
+    assert "is paused. ... At" in text
+    assert "reason 1." not in text
+    assert "reason 2." in text
 
 
 def test_of_many_attempts_the_latest_are_told() -> None:

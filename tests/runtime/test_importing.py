@@ -182,6 +182,85 @@ def test_a_ledger_that_refuses_ends_the_import(ledger: Import) -> None:
     assert ledger.keys() == 0
 
 
+# --- zones of recipients ------------------------------------------------------------------------
+
+
+def by_id(line: int, ref: str, **more: Any) -> Row:
+    """A row that names its recipient by his id alone, and reads its time where he lives."""
+    local = {"notify_at": "2026-12-24T09:00", "zone": "recipient", "channels": ["email"], "account": "acme"}
+    return (line, row(**{"idempotency_key": f"by-id-{line}", "to": {"id": ref}, **local, **more}))
+
+
+def introduces(line: int, ref: str, zone: str | None) -> Row:
+    """A row that brings its recipient with his address."""
+    to = {"id": ref, "name": "Ana", "email": f"{ref}@example.com", "zone": zone}
+    return (line, row(idempotency_key=f"k-{line}", account="acme", to=to))
+
+
+def moments(ledger: Import) -> dict[str, str]:
+    """When those that name an id alone are due, in UTC."""
+    with raw(ledger.path) as database:
+        found = database.execute(
+            "select caller_key, strftime('%H:%M', next_due_at / 1000000, 'unixepoch') from reminder where not inline"
+        )
+        return dict(found.fetchall())
+
+
+def test_an_id_alone_is_read_where_its_recipient_lives(ledger: Import) -> None:
+    """The ledger knows him, or an earlier row of the file does; one read asks for all of a batch."""
+    ledger.run(iter([introduces(1, "ana", "Europe/Berlin"), introduces(2, "eve", None)]))
+    ledger.unsteady.calls.clear()
+    rows = [by_id(3, "ana"), by_id(4, "bob"), introduces(5, "bob", "Asia/Tokyo"), by_id(6, "bob"), by_id(7, "eve")]
+    assert ledger.run(iter(rows)) == Imported(rows=5, created=3, rejected=2)
+    assert [(line, field) for line, field, _, _ in ledger.rejected.rows] == [(4, "zone"), (7, "zone")]
+    assert moments(ledger) == {"by-id-3": "08:00", "by-id-6": "00:00"}
+    ((account, refs),) = ledger.unsteady.called("recipient_zones")[:1]
+    assert (account, sorted(refs)) == ("acme", ["ana", "bob", "eve"])
+
+
+def test_who_was_introduced_by_the_batch_before_is_known(ledger: Import) -> None:
+    """His row may not be written yet when the next batch is checked."""
+    filler = (introduces(line, "ana", "Europe/Berlin") for line in range(1, IMPORT_BATCH_ROWS + 1))
+    rows = [*filler, by_id(IMPORT_BATCH_ROWS + 1, "ana")]
+
+    class Slow:
+        """A store that writes the first batch only once the zones of the second were read."""
+
+        def __init__(self) -> None:
+            self.asked = asyncio.Event()
+
+        async def schedule(self, batch: list[NewReminder]) -> list[Scheduled]:
+            await asyncio.wait_for(self.asked.wait(), 5.0)
+            answers: list[Scheduled] = await ledger.unsteady.schedule(batch)
+            return answers
+
+        async def recipient_zones(self, account: str, refs: list[str]) -> dict[str, str | None]:
+            found: dict[str, str | None] = await ledger.unsteady.recipient_zones(account, refs)
+            self.asked.set()
+            return found
+
+    assert ledger.run(iter(rows), Slow()).rejected == 0
+    assert moments(ledger) == {f"by-id-{IMPORT_BATCH_ROWS + 1}": "08:00"}
+
+
+def test_what_says_its_zone_asks_for_none(ledger: Import) -> None:
+    """No read is spent on rows that say a zone, or whose account has one."""
+    ledger.run(iter([introduces(1, "ana", "Europe/Berlin")]))
+    ledger.unsteady.calls.clear()
+    said = by_id(2, "ana", zone="Asia/Tokyo")
+    configured = (3, row(idempotency_key="k-3", notify_at="2026-12-24T09:00"))
+    assert ledger.run(iter([said, configured])).created == 2
+    assert ledger.unsteady.called("recipient_zones") == []
+
+
+def test_an_outage_while_zones_are_read_is_waited_for(ledger: Import) -> None:
+    """The rows are refused by nobody but their own reasons."""
+    ledger.run(iter([introduces(1, "ana", "Europe/Berlin")]))
+    ledger.unsteady.refuse("recipient_zones", StoreUnavailable("away"))
+    with capture_logs():
+        assert ledger.run(iter([by_id(2, "ana")])).created == 1
+
+
 # --- versions ------------------------------------------------------------------------------------
 
 

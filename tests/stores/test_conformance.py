@@ -27,6 +27,7 @@ from tests.stores.conformance import (
     requeueing,
     rescheduling,
     revising,
+    rezoning,
     scheduling,
     settling,
     suppressing,
@@ -64,6 +65,7 @@ MODULES: Final = (
     peopling,
     rescheduling,
     revising,
+    rezoning,
     requeueing,
     capping,
 )

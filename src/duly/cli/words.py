@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from duly.ports import Views
     from duly.runtime.config import Config
 
-__all__ = ["counted", "endpoint_names", "guard_line", "require_account"]
+__all__ = ["counted", "endpoint_names", "guard_line", "reminder_named", "require_account"]
 
 
 def counted(count: int, one: str, many: str) -> str:
@@ -31,6 +31,16 @@ def endpoint_names(config: Config, namespace: str) -> dict[bytes, str]:
     from duly.core import keys
 
     return {keys.endpoint_id(namespace, one.url): name for name, one in config.endpoints.items()}
+
+
+async def reminder_named(views: Views, identity: str, account: str | None) -> bytes:
+    """The reminder of an ID of the command line. Raises NotFound, and InputError where it is a delivery's."""
+    from duly.errors import InputError
+
+    kind, found = await views.find(identity, account)
+    if kind == "delivery":
+        raise InputError("ID: it is a delivery; give the id of its reminder, or your own key with --account")
+    return found
 
 
 async def require_account(views: Views, config: Config, name: str | None) -> None:

@@ -1,13 +1,18 @@
 """One paragraph about a delivery: why it was, was not, or is not yet sent, and what happens next.
 
 It reads what `show` shows, and adds no facts: a state, a reason code, the attempts and the next moment
-become sentences. Every reason code that the rules give has its sentence here.
+become sentences. Every reason code that the rules give has its sentence here. Moments are told by the clocks where the
+recipient lives, and in UTC, where his zone is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, tzinfo
 from typing import Any, Final
+
+from duly.core.schedule import ONCE
+from duly.core.spoken import Place, told_moment
 
 __all__ = ["REASONS", "explain_delivery", "explain_reason", "explain_reminder", "next_action"]
 
@@ -45,9 +50,11 @@ REASONS: Final[Mapping[str, str]] = {
     "lease_ran_out": "the lease was too short for another request",
     "look_up_gave_no_answer": "the provider was asked for it and gave no answer that proves anything",
     "looked_up_in_vain": "the provider was asked for it as often as it takes, and does not have it",
+    "newer_version": "a newer version of it was submitted",
     "no_address": "the recipient has no address for this channel",
     "no_provider": "no provider is configured for this channel",
     "no_way_to_ask": "the receiver offers no way to find out",
+    "occurrences_missed": "nobody looked in time",
     "operator": "an operator decided so",
     "opted_out": "its owner opted out",
     "opted_out_of_marketing": "its owner opted out of marketing",
@@ -57,6 +64,7 @@ REASONS: Final[Mapping[str, str]] = {
     "quiet_hours": "the recipient keeps quiet hours now",
     "rate_limited": "its receiver's allowance is used up for the moment",
     "recipient_deleted": "its recipient was deleted",
+    "recipient_moved": "its recipient lives in another zone now",
     "reminder_cancelled": "the reminder was cancelled",
     "reminder_cancelled_in_doubt": "it was cancelled while an attempt may have been accepted",
     "reminder_paused": "the reminder is paused",
@@ -64,18 +72,27 @@ REASONS: Final[Mapping[str, str]] = {
     "resend_same_key": "the receiver drops a repeat of the same key",
     "restored": "the ledger was restored from a backup, and an attempt that it does not remember may have been made",
     "retry_after": "the receiver asked us to wait",
+    "schedule_cannot_be_read": "this version cannot read its schedule",
     "sending_closed": "no further request may leave for it",
+    "superseded": "a newer version of its reminder took its place",
     "suppressed": "an operator suppressed the address",
     "template_paused": "its template is paused",
     "unknown_worker_lost": "the worker was lost after it had begun to send",
+    "zone_data_changed": "the rules of its zone have changed",
+    "zone_unknown": "this machine does not know its zone; update the zone data (tzdata)",
 }
 
 ACCEPTANCE: Final = "the acceptance on record"
 AS_A_REPEAT: Final = "under the same key and to a receiver that drops repeats"
 DECISION: Final = "a decision or evidence in its events"
 
-#: The latest attempts say enough; `show` has all of them.
+#: The latest say enough; `show` has all of them.
 ATTEMPTS_TOLD_MAX: Final = 6
+EVENTS_TOLD_MAX: Final = 10
+DEFERRALS_TOLD_MAX: Final = 3
+
+#: A zone by its name; None if nobody knows it here.
+Zones = Callable[[str], tzinfo | None]
 
 _FAILURES: Final[Mapping[str, str]] = {
     "invalid_destination": "the address does not take messages",
@@ -144,36 +161,141 @@ def explain_reason(reason: str | None) -> str:
     return f"{REASONS.get(plain) or plain.replace('_', ' ')}{doubt}"
 
 
-def explain_delivery(shown: Mapping[str, Any]) -> str:
+def _no_zones(_: str) -> None:
+    """Where nobody knows zones, moments are told in UTC."""
+
+
+def explain_delivery(shown: Mapping[str, Any], zones: Zones = _no_zones) -> str:
     """One paragraph about a delivery, from what `show` shows of it."""
+    place = _place(shown.get("zone"), zones)
+    head = f"Delivery {shown['id']} of reminder {shown['reminder']} ({_which(shown)})"
     sentences = [
-        f"Delivery {shown['id']} of reminder {shown['reminder']} ({shown['channel']}) was due at {shown['due_at']}.",
-        _standing(shown),
+        f"{head} was due {_at(shown['due_at'], place)}.",
+        _standing(shown, place),
+        *_deferrals(shown, place),
         *_attempts(shown["attempts"], restored=_was_restored(shown)),
+        *_lateness(shown, place),
         *_doubt(shown),
-        *_alarm(shown),
-        _outlook(shown),
+        *_alarm(shown, place),
+        _outlook(shown, place),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def explain_reminder(shown: Mapping[str, Any], deliveries: Sequence[Mapping[str, Any]]) -> str:
+def _place(zone: str | None, zones: Zones) -> Place:
+    return Place(zone, None if zone is None else zones(zone))
+
+
+def _at(moment: str, place: Place) -> str:
+    return f"{'at' if place.clocks is None else 'on'} {told_moment(moment, place)}"
+
+
+def _begun(words: str) -> str:
+    """The words as the beginning of a sentence. A name in them keeps its letters."""
+    return words[:1].upper() + words[1:]
+
+
+def _which(shown: Mapping[str, Any]) -> str:
+    """The channel, and the occurrence where there may be several."""
+    label = shown.get("occurrence", ONCE)
+    return shown["channel"] if label == ONCE else f"{shown['channel']}, occurrence {label}"
+
+
+# --- a reminder ----------------------------------------------------------------------------------
+
+
+def explain_reminder(
+    shown: Mapping[str, Any], deliveries: Sequence[Mapping[str, Any]], zones: Zones = _no_zones
+) -> str:
     """One paragraph about a reminder and one for each of its deliveries, from what `show` shows of them."""
+    place = _place(shown.get("recipient_zone") or shown.get("zone"), zones)
     head = f"Reminder {shown['idempotency_key']} of account {shown['account']} is {shown['status']}."
-    events = [
-        f"At {event['at']} {event['actor']} made it {event['to']}: {event['reason']}." for event in shown["events"]
-    ]
-    due = f"It is next due at {shown['next_due_at']}." if shown["next_due_at"] else "No further occurrence is planned."
-    return "\n".join([" ".join([head, *events, due]), *map(explain_delivery, deliveries)])
+    events = [_event(event, place) for event in shown["events"][-EVENTS_TOLD_MAX:]]
+    if len(shown["events"]) > EVENTS_TOLD_MAX:
+        events.insert(0, "...")
+    told = [explain_delivery(delivery, zones) for delivery in deliveries]
+    return "\n".join([" ".join([head, *events, _next_occurrence(shown, place)]), *told])
 
 
-def _standing(shown: Mapping[str, Any]) -> str:
+def _event(event: Mapping[str, Any], place: Place) -> str:
+    """What happened to the reminder as a whole, who did it, and why."""
+    when, actor, evidence = _begun(_at(event["at"], place)), event["actor"], event.get("evidence") or {}
+    match event.get("kind"):
+        case "missed":
+            return f"{when} {_missed(evidence)}, because {explain_reason(event['reason'])}."
+        case "retimed":
+            moments = f"from {told_moment(evidence['from'], place)} to {told_moment(evidence['to'], place)}"
+            return f"{when} {actor} moved its next occurrence {moments}{_because(event['reason'])}."
+        case "paused" | "resumed" | "revised" | "rescheduled" as kind:
+            return f"{when} {actor} {_DONE[kind]} it{_because(event['reason'])}."
+    return f"{when} {actor} made it {event['to']}: {event['reason']}."
+
+
+_DONE: Final[Mapping[str, str]] = {
+    "paused": "paused",
+    "resumed": "resumed",
+    "revised": "changed",
+    "rescheduled": "moved",
+}
+
+
+def _missed(evidence: Mapping[str, Any]) -> str:
+    count, first, last = evidence["skipped"], evidence["first"], evidence["last"]
+    if count == 1:
+        return f"one occurrence was missed and left out, {first}"
+    return f"{count} occurrences were missed and left out, from {first} to {last}"
+
+
+def _because(reason: str) -> str:
+    """A code in words, or the words that somebody wrote."""
+    return f", because {REASONS[reason]}" if reason in REASONS else f": {reason}"
+
+
+def _next_occurrence(shown: Mapping[str, Any], place: Place) -> str:
+    if not shown["next_due_at"]:
+        return "No further occurrence is planned."
+    label = shown.get("next_label") or ONCE
+    which = "" if label == ONCE else f" (occurrence {label})"
+    if shown["status"] == "paused":
+        return f"It stands still until it is resumed: what was to come next{which} does not come before."
+    return f"It is next due {_at(shown['next_due_at'], place)}{which}."
+
+
+# --- a delivery ----------------------------------------------------------------------------------
+
+
+def _standing(shown: Mapping[str, Any], place: Place) -> str:
     status, reason = shown["status"], shown["reason"]
     if not reason:
         return f"It is {status}."
     if reason in _REFUSED_ADDRESS and any(map(_blocked_here, shown["attempts"][-1:])):
         return f"It is {status}, because {BLOCKED_HERE}{_REFUSED_ADDRESS[reason]}."
-    return f"It is {status}, because {explain_reason(reason)}."
+    until = ""
+    if reason == "quiet_hours" and shown["next_at"]:
+        until = f", until {told_moment(shown['next_at'], place)}"
+    return f"It is {status}, because {explain_reason(reason)}{until}."
+
+
+def _deferrals(shown: Mapping[str, Any], place: Place) -> list[str]:
+    """The last times that it was put off before, without an attempt."""
+    events = [event for event in shown["events"] if event["kind"] == "decided" and event["to"] == "waiting"]
+    before = events[:-1] if shown["status"] == "waiting" else events
+    return [
+        f"{_begun(_at(event['at'], place))} it was put off: {event['reason'].replace('_', ' ')}."
+        for event in before[-DEFERRALS_TOLD_MAX:]
+    ]
+
+
+def _lateness(shown: Mapping[str, Any], place: Place) -> list[str]:
+    """Since when it is late, where it is sent all the same."""
+    late_from = shown.get("late_from")
+    if late_from is None:
+        return []
+    when = told_moment(late_from, place)
+    if not shown["attempts"]:
+        return [f"From {when} on it is late, and says so when it is sent."]
+    began_late = datetime.fromisoformat(shown["attempts"][0]["started_at"]) >= datetime.fromisoformat(late_from)
+    return [f"It was late since {when}, and said so."] if began_late else []
 
 
 def _attempts(attempts: Sequence[Mapping[str, Any]], *, restored: bool) -> list[str]:
@@ -227,17 +349,19 @@ def _unknown(shown: Mapping[str, Any]) -> bool:
     return unknown or bool(forgotten)
 
 
-def _alarm(shown: Mapping[str, Any]) -> list[str]:
+def _alarm(shown: Mapping[str, Any], place: Place) -> list[str]:
     """When the alarm of the hold was raised, as long as it is held."""
     raised = [event["at"] for event in shown["events"] if event["kind"] == "hold_alarm"]
-    return [f"The alarm of its hold was raised at {raised[-1]}."] if raised and shown["status"] == "held" else []
+    return (
+        [f"The alarm of its hold was raised {_at(raised[-1], place)}."] if raised and shown["status"] == "held" else []
+    )
 
 
-def _outlook(shown: Mapping[str, Any]) -> str:
+def _outlook(shown: Mapping[str, Any], place: Place) -> str:
     action, moment = shown["next_action"], shown["next_at"]
     if action == "nothing":
         return "It is final: nothing more will happen."
     if shown["status"] == "held":
         return f"Next: {action}; if nobody does, the hold ends as its account's policy says."
-    when = f" at {moment}" if moment else ""
-    return f"Next: {action}{when}, no later than its deadline at {shown['deadline_at']}."
+    when = f" {_at(moment, place)}" if moment else ""
+    return f"Next: {action}{when}, no later than its deadline {_at(shown['deadline_at'], place)}."

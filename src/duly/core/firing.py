@@ -63,7 +63,7 @@ def _fire_schedule(
 ) -> Fired:
     if zone is None and schedule.start.tzinfo is None:
         return _stand_still(row, "zone_unknown")
-    caught = catch_up(schedule, zone, row.label or ONCE, now, _policy(row.missed, row.grace))
+    caught = catch_up(schedule, zone, row.label or ONCE, now, _policy(row.missed, row.grace), row.due_at)
     occurrences = [_occurrence(row, schedule, zone, slot) for slot in caught.fire]
     deliveries = [_deliveries(row, one, now, namespace, providers) for one in occurrences]
     upcoming = None if caught.next is None else _occurrence(row, schedule, zone, caught.next)

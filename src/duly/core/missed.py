@@ -10,6 +10,9 @@ A tick that was missed, or an outage, leaves several slots of a reminder due. Wh
 With `latest` and `all` a grace may be given too: what is older than it is skipped. A schedule that does not
 repeat fires all it has, however late; each is judged by its own deadline.
 
+A slot may have become due later than its own instant, where a zone was changed (see `rezoning`): its age counts from
+then, because before nobody could have fired it.
+
 Slots that share an instant (see `schedule`) are one firing: the first fires, the others count as skipped.
 
 One call walks 10,000 slots and fires 100 at most. Where more is due, `next` is still due, and the next tick goes
@@ -68,13 +71,25 @@ def read_missed(text: str) -> Policy:
     return Policy(int(found[1]), None)
 
 
-def catch_up(schedule: Schedule, zone: tzinfo | None, label: str, now: datetime, policy: Policy) -> Caught:
-    """Decide about every slot from `label` on that is due by now. Raises ValueError for a foreign label."""
+def catch_up(
+    schedule: Schedule,
+    zone: tzinfo | None,
+    label: str,
+    now: datetime,
+    policy: Policy,
+    due_since: datetime | None = None,
+) -> Caught:
+    """Decide about every slot from `label` on that is due by now. Raises ValueError for a foreign label.
+
+    `due_since`: when the slot of `label` became due, where that is not its own instant.
+    """
     here, behind = slot(schedule, zone, label), following(schedule, zone, label)
     if here is None:
         here, behind = behind, following(schedule, zone, behind.label) if behind else None
     if here is None or here.due_at > now:
         return Caught((), 0, None, None, here)
+    if due_since is not None and here.label == label:
+        here = here._replace(due_at=max(here.due_at, due_since))
     if schedule.repeat is None:
         return _everything(schedule, zone, here, now)
     if behind is None or behind.due_at > now:
@@ -86,7 +101,7 @@ def catch_up(schedule: Schedule, zone: tzinfo | None, label: str, now: datetime,
 
 def _everything(schedule: Schedule, zone: tzinfo | None, here: Slot, now: datetime) -> Caught:
     """What does not repeat."""
-    found = list(slots(schedule, zone, here.label))
+    found = [here, *islice(slots(schedule, zone, here.label), 1, None)]
     due = tuple([slot for slot in found if slot.due_at <= now])
     return Caught(due, 0, None, None, found[len(due)] if len(due) < len(found) else None)
 

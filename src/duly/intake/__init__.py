@@ -13,7 +13,7 @@ from duly.intake.rejected import RejectedFile
 from duly.intake.rejection import Rejection
 from duly.intake.rows import FORMATS, Rows, open_rows, read
 from duly.intake.single import read_single
-from duly.intake.submission import Intake, KnownTemplates
+from duly.intake.submission import Intake, KnownTemplates, RecipientZones
 from duly.intake.when import When, read_schedule
 from duly.intake.zones import find as find_zone
 
@@ -25,6 +25,7 @@ __all__ = [
     "Intake",
     "KnownTemplates",
     "RecipientIntake",
+    "RecipientZones",
     "RejectedFile",
     "Rejection",
     "Rows",

@@ -30,7 +30,7 @@ from duly.intake.rejection import Rejection
 from duly.intake.tables import Table
 from duly.ports import RecipientChange
 
-__all__ = ["RECIPIENT_TABLE", "Recipient", "RecipientIntake", "read_recipient", "read_zone"]
+__all__ = ["ID_CHARACTERS_MAX", "RECIPIENT_TABLE", "Recipient", "RecipientIntake", "read_recipient", "read_zone"]
 
 ID_CHARACTERS_MAX: Final = 255
 NAME_CHARACTERS_MAX: Final = 200

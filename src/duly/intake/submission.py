@@ -18,12 +18,12 @@ from duly.intake.body import body_hash, read_data, written
 from duly.intake.contacts import new_contact
 from duly.intake.fields import FIELDS, choice, kind, known, label, need, number, shown
 from duly.intake.late import read_late
-from duly.intake.recipients import Recipient, read_recipient
+from duly.intake.recipients import ID_CHARACTERS_MAX, Recipient, read_recipient
 from duly.intake.rejected import set_aside
 from duly.intake.rejection import Rejection, did_you_mean
-from duly.intake.when import When, read_when
+from duly.intake.when import RECIPIENT, When, read_when
 
-__all__ = ["Intake", "KnownTemplates"]
+__all__ = ["Intake", "KnownTemplates", "RecipientZones"]
 
 KEY_CHARACTERS_MAX: Final = 255
 ACCOUNT_CHARACTERS_MAX: Final = 100
@@ -37,6 +37,9 @@ PURPOSE: Final = "service"
 #: The field that holds a channel's address.
 _FIELD: Final = {Channel.EMAIL: "to.email", Channel.SMS: "to.phone", Channel.WEBHOOK: "to.webhook"}
 _EXAMPLE: Final = '["email"]'
+
+#: The zone of a recipient, by his account and the caller's own id of him; None if none is known.
+RecipientZones = Callable[[str, str], str | None]
 
 
 class KnownTemplates(Container[str], Iterable[str], Protocol):
@@ -70,16 +73,19 @@ class Intake:
         self._channels_available = channels_available
         self._account_zones = account_zones
 
-    def accept(self, raw: Mapping[str, Any], now: datetime | None = None) -> NewReminder:
+    def accept(
+        self, raw: Mapping[str, Any], now: datetime | None = None, zone_of: RecipientZones | None = None
+    ) -> NewReminder:
         """Check one submission. Raises Rejection, and nothing else, whatever the object holds.
 
-        `now` is when what repeats begins; without it a cron expression needs a `notify_at`.
+        `now` is when what repeats begins; without it a cron expression needs a `notify_at`. `zone_of` knows the zones
+        of recipients who are named by an id, for submissions that do not say it: see `asks_zone`.
         """
         row = known(set_aside(raw), FIELDS)
         _refuse_later_versions(row)
         key = need(row, "idempotency_key", KEY_CHARACTERS_MAX)
         account = need(row, "account", ACCOUNT_CHARACTERS_MAX)
-        recipient = read_recipient(row.get("to"))
+        recipient = _with_zone(read_recipient(row.get("to")), account, zone_of)
         _check_quiet_hours(recipient, self._account_zones(account))
         channels = self._channels(row.get("channels"), recipient.addresses)
         when = read_when(row, self._account_zones(account), recipient.zone, now)
@@ -123,6 +129,22 @@ class Intake:
             body_hash=body_hash({**row, "data": data, "to": recipient.submitted}),
         )
 
+    def asks_zone(self, raw: Mapping[str, Any]) -> tuple[str, str] | None:
+        """Whose zone a submission needs and does not say: account and id. None: nobody's, or it will be refused."""
+        row = set_aside(raw)
+        if not isinstance(row, Mapping):
+            return None
+        to, account, zone = row.get("to"), row.get("account"), row.get("zone")
+        if not isinstance(to, Mapping) or to.get("zone") or not isinstance(account, str):
+            return None
+        if zone != RECIPIENT and (zone or self._account_zones(account)):
+            return None
+        try:
+            ref = label(to, "id", ID_CHARACTERS_MAX)
+            return None if ref is None else (need(row, "account", ACCOUNT_CHARACTERS_MAX), ref)
+        except Rejection:
+            return None
+
     def _channels(self, wanted: Any, addresses: Mapping[Channel, str]) -> tuple[Channel, ...]:
         channels = _only_channel(addresses) if wanted is None else _named_channels(wanted)
         for channel in channels:
@@ -155,6 +177,13 @@ class Intake:
 
     def _contacts(self, account: str, addresses: Mapping[Channel, str]) -> tuple[NewContact, ...]:
         return tuple([new_contact(self._namespace, account, channel, one) for channel, one in addresses.items()])
+
+
+def _with_zone(recipient: Recipient, account: str, zone_of: RecipientZones | None) -> Recipient:
+    """A recipient who is named by an id lives where the ledger says, unless the submission says where."""
+    if zone_of is None or recipient.zone is not None or not recipient.submitted.get("id"):
+        return recipient
+    return recipient._replace(zone=zone_of(account, recipient.ref))
 
 
 def _refuse_later_versions(row: Mapping[str, Any]) -> None:

@@ -29,7 +29,7 @@ from duly.intake.fields import FIELDS, RECIPIENT_FIELDS, kind, known, label, nee
 from duly.intake.recipients import read_zone
 from duly.intake.rejection import Rejection
 
-__all__ = ["When", "read_schedule", "read_when"]
+__all__ = ["RECIPIENT", "When", "read_schedule", "read_when"]
 
 TIME_CHARACTERS_MAX: Final = 64
 MISSED_CHARACTERS_MAX: Final = 16

@@ -38,6 +38,7 @@ from duly.ports.entries import (
     Settled,
     Swept,
     TakenBack,
+    ZonedBatch,
 )
 from duly.ports.ledger import (
     Store,
@@ -92,5 +93,6 @@ __all__ = [
     "Upsert",
     "Upserted",
     "Views",
+    "ZonedBatch",
     "Zones",
 ]

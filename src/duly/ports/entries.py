@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from duly.core.model import Claimed, Due, Guard, NewReminder
+from duly.core.upcoming import Timing
 
 __all__ = [
     "Batch",
@@ -19,6 +20,7 @@ __all__ = [
     "Settled",
     "Swept",
     "TakenBack",
+    "ZonedBatch",
 ]
 
 
@@ -45,6 +47,13 @@ class Revision(NamedTuple):
     generation: int
     call_off: tuple[bytes, ...]  # open deliveries that end for it, if they are surely unsent still
     keep_body: bool  # the body as first submitted stays on record
+
+
+class ZonedBatch(NamedTuple):
+    """Next occurrences whose moments zone data tell, and the database's time at which they were read."""
+
+    now: datetime
+    rows: list[Timing]
 
 
 class ClaimOrder(NamedTuple):

@@ -24,6 +24,8 @@ from duly.core.model import (
     Start,
 )
 from duly.core.revising import Standing
+from duly.core.rezoning import Retiming
+from duly.core.upcoming import Resumption, Timing
 from duly.ports.consent import NewConsent, RecipientChange, Upserted
 from duly.ports.entries import (
     Cancelled,
@@ -36,6 +38,7 @@ from duly.ports.entries import (
     Settled,
     Swept,
     TakenBack,
+    ZonedBatch,
 )
 from duly.ports.views import Views
 
@@ -222,6 +225,39 @@ class Store(Protocol):
         """
         ...
 
+    async def zoned(
+        self, after: bytes, limit: int, version: str, recipients: Sequence[bytes] | None = None
+    ) -> ZonedBatch:
+        """A page of active reminders whose next moment zone data tell, by their ids behind `after`. Takes no locks.
+
+        Those whose moment another version of the data told; with `recipients` (up to 1,000), whatever told it, those
+        that follow one of them.
+        """
+        ...
+
+    async def retime(self, actor: str, reason: str, rows: Sequence[Retiming]) -> frozenset[bytes]:
+        """Write next occurrences told anew, by compare-and-set on revision and due time; returns those reminders.
+
+        Where the moment moves the revision rises, and an event `retimed` tells. What a restore guard covers is left
+        as it is. Up to 1,000 rows.
+        """
+        ...
+
+    async def pause_reminder(self, actor: str, reason: str, reminder: bytes) -> bool:
+        """Let an active reminder stand still; its revision rises. False: it is not active. Leaves an event."""
+        ...
+
+    async def paused_reminder(self, reminder: bytes) -> tuple[datetime, Timing]:
+        """A paused reminder as it stands, and the database's time. Raises NotFound if it is not paused."""
+        ...
+
+    async def resume_reminder(self, actor: str, reason: str, how: Resumption) -> bool:
+        """Let a paused reminder go on; its revision rises, and what waits for that is looked at again at once.
+
+        False: it is not as it was seen. Leaves an event.
+        """
+        ...
+
     async def requeue(self, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
         """Return dead and rejected deliveries to ready, under the same id, their attempts spared. Repeatable.
 
@@ -247,6 +283,10 @@ class Store(Protocol):
         A revision rises only where something changed. Contacts of new addresses are made; open deliveries keep the
         contact that they have. Account is made where it is not there. Up to 1,000 rows.
         """
+        ...
+
+    async def recipient_zones(self, account: str, refs: Sequence[str]) -> dict[str, str | None]:
+        """The zones of these recipients of an account, by the caller's own ids; of those who are there. Up to 1,000."""
         ...
 
     async def delete_recipient(self, actor: str, reason: str, recipient: bytes) -> bool:

@@ -48,6 +48,19 @@ class Views(Protocol):
         """A reminder with its deliveries, and the events that concern all of them."""
         ...
 
+    async def submission(self, identity: bytes) -> dict[str, Any]:
+        """A reminder as the API takes it, without what was not said. Raises NotFound.
+
+        Where it follows its recipient, its zone is `recipient`, and `to` says the zone that he has now.
+        """
+        ...
+
+    async def group(self, account: str, group: str, after: bytes, limit: int) -> list[bytes]:
+        """The reminders of an account's group, page by page in the order of their ids. `after`: the last of the page
+        before, at first 16 zero bytes.
+        """
+        ...
+
     async def holds(self, account: str | None, limit: int) -> list[dict[str, Any]]:
         """Held deliveries, oldest first: `id, account, reminder, occurrence, channel, provider, reason, attempts,
         held_since, age_seconds, alarmed, next_at, deadline_at`.

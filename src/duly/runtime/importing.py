@@ -1,16 +1,18 @@
 """Import: a stream of rows becomes reminders, batch by batch, in constant memory.
 
-While the database writes one batch, a thread reads and checks the next. Every row is decided: created,
-already there, or rejected with a reason and set aside in a file; a bad row never stops the rest. An
-import may be stopped and run again at any time.
+While the database writes one batch, a thread reads and checks the next. Whose zone a row needs and does not
+say is looked up, in one read for each account of a batch. Every row is decided: created, already there, or
+rejected with a reason and set aside in a file; a bad row never stops the rest. An import may be stopped and
+run again at any time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final, Protocol
 
 from duly.core.model import NewReminder, Scheduled
@@ -19,6 +21,7 @@ from duly.flows.revise import Wish, revise_reminder
 from duly.intake import Intake, Rejection, zones
 from duly.ports import Store
 from duly.runtime.outage import Outage
+from duly.runtime.recipient_zones import KnownZones
 
 __all__ = ["IMPORT_BATCH_ROWS", "Imported", "Rejects", "import_rows"]
 
@@ -98,11 +101,12 @@ async def import_rows(
     What repeats begins `now`: what was due before is nobody's. None: it begins where it says.
     """
     report = Imported()
-    batch = await asyncio.to_thread(_check, intake, rows, now)
+    reader = _Reader(store, outage, intake, rows, now)
+    batch = await reader.next_batch()
     while batch.read:
         writing = asyncio.ensure_future(_write(store, outage, batch))
         try:
-            following = await asyncio.to_thread(_check, intake, rows, now)
+            following = await reader.next_batch()
         finally:  # also where the rest cannot be read: what was read is written and told
             _record(report, batch, await writing, rejects)
             progress(report)
@@ -110,28 +114,42 @@ async def import_rows(
     return report
 
 
-def _check(intake: Intake, rows: Iterator[Row], now: datetime | None) -> _Batch:
-    """Read and check the next rows."""
-    batch = _Batch(0, [], [], [])
-    for line, row in rows:
-        batch.read += 1
-        if isinstance(row, Rejection):
-            batch.rejections.append((line, row, None))
+class _Reader:
+    """Reads and checks rows, batch by batch."""
+
+    def __init__(self, store: Store, outage: Outage, intake: Intake, rows: Iterator[Row], now: datetime | None) -> None:
+        self._store, self._outage = store, outage
+        self._intake, self._rows, self._now = intake, rows, now
+        self._zones = KnownZones()
+
+    async def next_batch(self) -> _Batch:
+        """The next rows, checked."""
+        read = await asyncio.to_thread(lambda: list(islice(self._rows, IMPORT_BATCH_ROWS)))
+        await self._look_up(row for _, row in read if not isinstance(row, Rejection))
+        return await asyncio.to_thread(self._check, read)
+
+    async def _look_up(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        asked = frozenset(filter(None, map(self._intake.asks_zone, rows)))
+        await self._outage.until_done(lambda: self._zones.look_up(self._store, asked))
+
+    def _check(self, read: Sequence[Row]) -> _Batch:
+        batch = _Batch(len(read), [], [], [])
+        for line, row in read:
+            if isinstance(row, Rejection):
+                batch.rejections.append((line, row, None))
+            else:
+                self._accept(batch, line, row)
+        return batch
+
+    def _accept(self, batch: _Batch, line: int, row: Mapping[str, Any]) -> None:
+        try:
+            reminder = self._intake.accept(row, self._now, self._zones)
+        except Rejection as rejection:
+            batch.rejections.append((line, rejection, row))
         else:
-            _accept(batch, intake, line, row, now)
-        if batch.read >= IMPORT_BATCH_ROWS:
-            break
-    return batch
-
-
-def _accept(batch: _Batch, intake: Intake, line: int, row: Mapping[str, Any], now: datetime | None) -> None:
-    try:
-        reminder = intake.accept(row, now)
-    except Rejection as rejection:
-        batch.rejections.append((line, rejection, row))
-    else:
-        batch.accepted.append(reminder)
-        batch.origins.append((line, row))
+            self._zones.introduce(reminder)
+            batch.accepted.append(reminder)
+            batch.origins.append((line, row))
 
 
 async def _write(store: Store, outage: Outage, batch: _Batch) -> list[Answer]:

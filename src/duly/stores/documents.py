@@ -11,7 +11,12 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from duly.core.deadlines import deadline_of
 from duly.core.explain import next_action
+from duly.core.moments import write_duration
+from duly.core.revising import named
+from duly.core.schedule import ONCE, Schedule
+from duly.core.spoken import told_schedule
 
 __all__ = [
     "ACCOUNT",
@@ -32,19 +37,21 @@ __all__ = [
     "PAUSED_TEMPLATE",
     "RECIPIENT",
     "REMINDER",
+    "SUBMISSION",
     "WAITING",
     "delivery",
     "guards",
     "instant",
     "is_moment",
     "reminder",
+    "submission",
 ]
 
 LINE: Final = ("id", "account", "reminder", "occurrence", "channel", "status", "reason", "attempts", "due_at")
 DELIVERY: Final = (
     *("id", "account", "reminder", "occurrence", "channel", "provider", "template", "template_version", "status"),
     *("reason", "next_at", "due_at", "deadline_at", "lane", "payload_hash", "request_id", "lease_expires_at"),
-    *("recipient", "restored"),
+    *("recipient", "restored", "zone", "late_from"),
 )
 ATTEMPT: Final = (
     *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),
@@ -61,7 +68,15 @@ FORGOTTEN: Final = (
     *("provider", "endpoint", "account", "state", "granted", "closed", "deadline_passed", "age_seconds", "count"),
 )
 WAITING: Final = ("count", "next_due_at")
-REMINDER: Final = ("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at")
+REMINDER: Final = (
+    *("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at", "next_label", "missed", "group"),
+    *("recipient_zone", "submitted", "generation"),
+)
+SUBMISSION: Final = (
+    *("idempotency_key", "account", "to", "channels", "template", "data", "notify_at", "schedule", "zone", "missed"),
+    *("grace", "deadline", "late", "late_until", "group", "lane", "purpose", "event_version"),
+    *("follows_recipient", "recipient_zone"),
+)
 BUDGET: Final = ("provider", "endpoint", "tokens", "rate_per_second", "blocked_until", "reason", "circuit", "failures")
 
 CONSENT: Final = ("kind", "purpose", "code", "at", "source", "reason", "actor", "recorded_at")
@@ -70,6 +85,9 @@ CONSENTS: Final = ("contact", "kind", "purpose", "channel", "address", "at", "so
 RECIPIENT: Final = ("id", "name", "email", "phone", "webhook", "zone", "locale")
 ACCOUNT: Final = ("account", "paused", "created_at")
 PAUSED_TEMPLATE: Final = ("template", "since", "actor", "reason")
+
+#: What becomes of occurrences that nobody saw in time, where a reminder does not say.
+MISSED_DEFAULT: Final = "latest"
 
 #: How much of what was said about an address is shown.
 HISTORY_ROWS_MAX: Final = 1_000
@@ -107,18 +125,57 @@ def delivery(
             document["idempotency_key"] = columns["id"]
     if columns["status"] not in _NEXT_MOMENT:
         document["next_at"] = None
+    if columns["late_from"] is not None:
+        document["late_from"] = instant(deadline_of(_parsed(columns["due_at"]), columns["late_from"], None))
     return {**document, "attempts": list(attempts), "receipts": [], "events": list(events)}
 
 
 def reminder(
-    columns: Mapping[str, Any],
-    next_due_at: datetime | None,
-    lines: Sequence[Mapping[str, Any]],
-    events: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """A reminder with its deliveries and its own events, from its columns (REMINDER), its deliveries' (LINE), EVENT."""
-    local = _local(next_due_at, columns["zone"])
-    return {**columns, "next_local": local, "deliveries": list(lines), "events": list(events)}
+    document: dict[str, Any] = {}
+    for word in REMINDER:
+        if word not in ("submitted", "generation"):
+            document[word] = columns[word]
+        if word == "next_due_at":
+            document["next_local"] = _local(columns["next_due_at"], columns["zone"])
+    document["schedule"] = told_schedule(columns["schedule"], columns["submitted"])
+    if columns["next_due_at"] is not None:
+        document["next_label"] = named(columns["next_label"] or ONCE, columns["generation"])
+    if _repeats(columns["schedule"]):
+        document["missed"] = columns["missed"] or MISSED_DEFAULT
+    return {**document, "deliveries": list(lines), "events": list(events)}
+
+
+def submission(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """A reminder as the API takes it, from its columns (SUBMISSION), without what was not said.
+
+    Where it follows its recipient, `to` says the zone that he has now.
+    """
+    times, unsaid = _times(columns["schedule"], columns["notify_at"]), ("schedule", "follows_recipient")
+    said = {word: columns[word] for word in SUBMISSION if word not in ("notify_at", "recipient_zone", *unsaid)} | times
+    if columns["follows_recipient"]:
+        said["zone"] = "recipient"
+        zone = columns["recipient_zone"] or columns["zone"]
+        said["to"] = {**columns["to"], "zone": zone} if zone else columns["to"]
+    return {word: value for word, value in said.items() if value is not None}
+
+
+def _times(schedule: str | None, notify_at: str) -> dict[str, Any]:
+    """When it fires, in the fields of a submission."""
+    found = None if schedule is None else Schedule.from_text(schedule)
+    if found is None or not found.before:
+        return {"notify_at": notify_at, "repeat": found and found.repeat}
+    return {"starts_at": notify_at, "before": list(map(write_duration, found.before))}
+
+
+def _repeats(schedule: str | None) -> bool:
+    return schedule is not None and Schedule.from_text(schedule).repeat is not None
+
+
+def _parsed(moment: str) -> datetime:
+    return datetime.fromisoformat(moment)
 
 
 def guards(all_: Sequence[Mapping[str, Any]], covered: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -127,10 +184,10 @@ def guards(all_: Sequence[Mapping[str, Any]], covered: Sequence[Mapping[str, Any
     return {"open": opened, "guards": list(all_), "covered": list(covered)}
 
 
-def _local(when: datetime | None, zone: str | None) -> str | None:
+def _local(when: str | None, zone: str | None) -> str | None:
     if when is None or zone is None:
         return None
     try:
-        return when.astimezone(ZoneInfo(zone)).replace(tzinfo=None).isoformat()
+        return _parsed(when).astimezone(ZoneInfo(zone)).replace(tzinfo=None).isoformat()
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return None

@@ -22,7 +22,8 @@ LINE = ["id", "account", "reminder", "occurrence", "channel", "status", "reason"
 DELIVERY = [
     *("id", "account", "reminder", "occurrence", "channel", "provider", "template", "template_version", "status"),
     *("reason", "next_action", "next_at", "due_at", "deadline_at", "lane", "idempotency_key", "payload_hash"),
-    *("request_id", "lease_expires_at", "recipient", "restored", "attempts", "receipts", "events"),
+    *("request_id", "lease_expires_at", "recipient", "restored", "zone", "late_from", "attempts"),
+    *("receipts", "events"),
 ]
 ATTEMPT = [
     *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),
@@ -33,8 +34,8 @@ FORGOTTEN = [
 ]
 EVENT = ["at", "kind", "from", "to", "actor", "reason", "evidence"]
 REMINDER = [
-    *("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at", "next_local", "deliveries"),
-    "events",
+    *("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at", "next_local"),
+    *("next_label", "missed", "group", "recipient_zone", "deliveries", "events"),
 ]
 MADE = ("held", "uncertain", "waiting", "sent", "rejected", "sending", "leased", "ready")
 RFC3339_UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -286,7 +287,9 @@ async def a_lease_is_shown_while_it_lasts(scene: Scene) -> None:
 @case
 async def a_reminder_is_shown_with_its_words(scene: Scene) -> None:
     """A reminder has the words of the surface, its next local time beside its zone, and its deliveries."""
-    rows = await scene.schedule("later", due_in=3600, zone="recipient", recipient_zone="Asia/Kathmandu")
+    rows = await scene.schedule(
+        "later", due_in=3600, zone="Asia/Tokyo", follows_recipient=True, recipient_zone="Asia/Kathmandu"
+    )
     shown = plain(await scene.views.show_reminder(rows[0].id))
     assert list(shown) == REMINDER
     assert (shown["id"], shown["account"], shown["idempotency_key"]) == (keys.show(rows[0].id), "acme", "later")

@@ -1,19 +1,33 @@
-"""`duly cancel ID`: whoever commits first wins; what is already being sent is said, not hidden."""
+"""`duly cancel`: whoever commits first wins; what is already being sent is said, not hidden."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from duly.cli.surface import WHY_CHARACTERS_MAX, AccountOption, Identity, Surface, WhyOption, command, operator
+from duly.cli import output
+from duly.cli.surface import WHY_CHARACTERS_MAX, AccountOption, Surface, WhyOption, command, operator
+from duly.cli.words import counted, require_account
 
 if TYPE_CHECKING:
-    from duly.ports import Cancelled
+    from collections.abc import AsyncIterator, Mapping
+
+    from duly.ports import Cancelled, Views
     from duly.runtime.config import Config
 
 __all__ = ["register"]
+
+GROUP_PAGE_ROWS: Final = 1_000
+
+Wanted = Annotated[
+    str | None,
+    typer.Argument(metavar="[ID]", help="Our id, or your idempotency key with --account.", show_default=False),
+]
+Group = Annotated[
+    str | None, typer.Option("--group", metavar="GROUP", help="Instead of ID: all of a group, with --account.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -21,33 +35,77 @@ def register(app: typer.Typer) -> None:
 
     @command(app)
     def cancel(
-        surface: Surface, identity: Identity, account: AccountOption = None, why: WhyOption = "cancelled"
+        surface: Surface,
+        identity: Wanted = None,
+        account: AccountOption = None,
+        group: Group = None,
+        why: WhyOption = "cancelled",
     ) -> None:
-        """Cancel a reminder with its open deliveries, or one delivery."""
-        done = asyncio.run(_cancel(surface.config(), identity, account, why))
-        surface.result(done._asdict(), _text(done))
+        """Cancel a reminder with its open deliveries, one delivery, or all reminders of a group."""
+        from duly.core.text import one_line
+        from duly.errors import InputError
+
+        reason = one_line(why, WHY_CHARACTERS_MAX) or "cancelled"
+        if identity is not None and group is None:
+            done = asyncio.run(_cancel(surface.config(), identity, account, reason))._asdict()
+            surface.result(done, _text(done))
+            return
+        if group is None or identity is not None:
+            raise InputError("name one: the ID of a reminder or a delivery, or --group with --account")
+        if account is None:
+            raise InputError("--group: it belongs to an account; give --account too")
+        told = asyncio.run(_cancel_group(surface.config(), group, account, reason))
+        surface.result(told, f"{counted(told['reminders'], 'reminder', 'reminders')} {_text(told)}")
 
 
-async def _cancel(config: Config, identity: str, account: str | None, why: str) -> Cancelled:
-    from duly.core.text import one_line
+async def _cancel(config: Config, identity: str, account: str | None, reason: str) -> Cancelled:
     from duly.runtime.bootstrap import open_store
 
     async with open_store(config) as store:
         kind, found = await store.views().find(identity, account)
         return await store.cancel(
             operator(),
-            one_line(why, WHY_CHARACTERS_MAX) or "cancelled",
+            reason,
             reminder=found if kind == "reminder" else None,
             delivery=found if kind == "delivery" else None,
         )
 
 
-def _text(done: Cancelled) -> str:
+async def _cancel_group(config: Config, group: str, account: str, reason: str) -> dict[str, int]:
+    """One after the other: what is cancelled stays so, and a run that was stopped is run again."""
+    from duly.errors import NotFound
+    from duly.ports import Cancelled
+    from duly.runtime.bootstrap import open_store
+
+    reminders, counts = 0, Cancelled(0, 0, 0, 0)
+    async with open_store(config) as store:
+        await require_account(store.views(), config, account)
+        async for reminder in _members(store.views(), group, account):
+            done = await store.cancel(operator(), reason, reminder=reminder, delivery=None)
+            reminders, counts = reminders + 1, Cancelled._make(map(sum, zip(counts, done, strict=True)))
+    if not reminders:
+        raise NotFound(
+            f"--group: no reminder of account {output.plain(account)} belongs to {output.plain(group)[:60]!r}"
+        )
+    return {"reminders": reminders, **counts._asdict()}
+
+
+async def _members(views: Views, group: str, account: str) -> AsyncIterator[bytes]:
+    after = bytes(16)
+    while page := await views.group(account, group, after, GROUP_PAGE_ROWS):
+        for reminder in page:
+            yield reminder
+        after = page[-1]
+
+
+def _text(done: Mapping[str, Any]) -> str:
     words = [
-        (done.cancelled, "will not be sent"),
-        (done.sending, "already sending: the ledger will show what came of it"),
-        (done.in_doubt, "in doubt: may have been accepted, will not be sent again"),
-        (done.final, "final before"),
+        (done["cancelled"], "will not be sent"),
+        (done["sending"], "already sending: the ledger will show what came of it"),
+        (done["in_doubt"], "in doubt: may have been accepted, will not be sent again"),
+        (done["final"], "final before"),
     ]
     parts = [f"{count} {text}" for count, text in words if count]
-    return f"cancelled; deliveries: {'; '.join(parts)}" if parts else "cancelled; it had no deliveries yet"
+    if parts:
+        return f"cancelled; deliveries: {'; '.join(parts)}"
+    return "cancelled; no deliveries yet" if "reminders" in done else "cancelled; it had no deliveries yet"

@@ -215,6 +215,7 @@ async def _shown(config: Config) -> dict[str, Any]:
 
 def _text(told: Mapping[str, Any], keep: Path | None) -> str:
     from duly.core.explain import explain_delivery
+    from duly.intake import zones
 
     receiver, work, lost = told["receiver"], told["work"], told["reconciled"]
     attempts = [(a["number"], a["outcome"], a["class"], a["http_status"], a["started_at"]) for a in lost["attempts"]]
@@ -229,7 +230,7 @@ def _text(told: Mapping[str, Any], keep: Path | None) -> str:
         output.columns(("attempt", "outcome", "class", "http_status", "started_at"), attempts),
         "",
         f"duly explain {lost['id']}",
-        output.plain(explain_delivery(lost)),
+        output.plain(explain_delivery(lost, zones.known)),
         "",
         _what_next(keep),
     ]

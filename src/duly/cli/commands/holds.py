@@ -140,11 +140,12 @@ def _only(held: Sequence[str], reminder: str) -> str:
 def _known(row: Doubtful, now: datetime, shown: Mapping[str, Any]) -> dict[str, Any]:
     """Who was to be told what, and why nobody knows whether he was. Never an address."""
     from duly.core.explain import explain_delivery
+    from duly.intake import zones
 
     return {
         "recipient": shown["recipient"],
         "template": shown["template"],
-        "explanation": explain_delivery(shown),
+        "explanation": explain_delivery(shown, zones.known),
         "held_since": row.since,
         "age_seconds": round((now - row.since).total_seconds(), 3),
         "unknown_attempts": row.unknown,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-COUNTS: Final = ("rows", "created", "changed", "same", "rejected", "zone_changed")
+COUNTS: Final = ("rows", "created", "changed", "same", "rejected", "zone_changed", "retimed")
 EXPORTED: Final = ("id", "name", "email", "phone", "webhook", "zone", "locale")
 
 RecipientName = Annotated[str, typer.Argument(metavar="ID", help="Your own id of the recipient.")]
@@ -134,11 +134,13 @@ def _known(recipient: str, account: str) -> Iterator[None]:
 async def _import(
     surface: Surface, config: Config, file: str, account: str, file_format: str | None
 ) -> tuple[dict[str, int], str]:
-    from duly.intake import RECIPIENT_TABLE, RecipientIntake
+    from duly.flows.rezone import Change, rezone
+    from duly.intake import RECIPIENT_TABLE, RecipientIntake, zones
     from duly.intake.fields import need
     from duly.intake.submission import ACCOUNT_CHARACTERS_MAX
 
     need({"account": account}, "account", ACCOUNT_CHARACTERS_MAX)
+    retimed = 0
 
     async def prepare(
         store: Store,
@@ -149,12 +151,18 @@ async def _import(
         actor = operator()
 
         async def write(rows: Sequence[RecipientChange]) -> list[Answer]:
-            return list(map(_answer, await store.upsert_recipients(actor, account, rows)))
+            nonlocal retimed
+            answers = await store.upsert_recipients(actor, account, rows)
+            # All whose zone a row names: of an import that broke off here, the next run finds their zones the same.
+            named = [row.id for row in rows if "zone" in row.fields]
+            if named:
+                retimed += (await rezone(store, zones.known, Change(zones.version(), actor, named))).moved
+            return list(map(_answer, answers))
 
         return checks.accept, write
 
     counts, where = await import_file(surface, config, file, RECIPIENT_TABLE, prepare, file_format)
-    return {word: counts[word] for word in COUNTS}, where
+    return {word: counts[word] for word in COUNTS} | {"retimed": retimed}, where
 
 
 def _answer(one: Upserted) -> Answer:

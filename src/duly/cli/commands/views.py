@@ -60,9 +60,13 @@ def register(app: typer.Typer) -> None:
     def explain(surface: Surface, identity: Identity, account: AccountOption = None) -> None:
         """Say in one paragraph why it was, was not, or is not yet sent."""
         from duly.core.explain import explain_delivery, explain_reminder
+        from duly.intake import zones
 
         kind, shown, deliveries = asyncio.run(_told(surface.config(), identity, account))
-        text = explain_delivery(shown) if kind == "delivery" else explain_reminder(shown, deliveries)
+        if kind == "delivery":
+            text = explain_delivery(shown, zones.known)
+        else:
+            text = explain_reminder(shown, deliveries, zones.known)
         surface.result({"id": shown["id"], "explanation": text}, "\n".join(map(output.plain, text.splitlines())))
 
 

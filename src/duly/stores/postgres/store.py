@@ -28,6 +28,8 @@ from duly.core.model import (
     Start,
 )
 from duly.core.revising import Standing
+from duly.core.rezoning import Retiming
+from duly.core.upcoming import Resumption, Timing
 from duly.errors import SchemaError
 from duly.ports import (
     Cancelled,
@@ -43,6 +45,7 @@ from duly.ports import (
     Swept,
     TakenBack,
     Upserted,
+    ZonedBatch,
 )
 from duly.stores.loader import load
 from duly.stores.postgres import (
@@ -55,6 +58,7 @@ from duly.stores.postgres import (
     recipients,
     reconciling,
     revising,
+    rezoning,
     settling,
     ticks,
     upkeep,
@@ -206,6 +210,28 @@ class PostgresStore:
         """See Store."""
         return await revising.revise(self._shared, actor, reason, revision)
 
+    async def zoned(
+        self, after: bytes, limit: int, version: str, recipients: Sequence[bytes] | None = None
+    ) -> ZonedBatch:
+        """See Store."""
+        return await rezoning.zoned(self._shared, after, limit, version, recipients)
+
+    async def retime(self, actor: str, reason: str, rows: Sequence[Retiming]) -> frozenset[bytes]:
+        """See Store."""
+        return await rezoning.retime(self._shared, actor, reason, rows)
+
+    async def pause_reminder(self, actor: str, reason: str, reminder: bytes) -> bool:
+        """See Store."""
+        return await rezoning.pause_reminder(self._shared, actor, reason, reminder)
+
+    async def paused_reminder(self, reminder: bytes) -> tuple[datetime, Timing]:
+        """See Store. Raises NotFound."""
+        return await rezoning.paused_reminder(self._shared, reminder)
+
+    async def resume_reminder(self, actor: str, reason: str, how: Resumption) -> bool:
+        """See Store."""
+        return await rezoning.resume_reminder(self._shared, actor, reason, how)
+
     async def requeue(self, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
         """See Store."""
         return await changing.requeue(self._shared, actor, reason, deliveries)
@@ -217,6 +243,10 @@ class PostgresStore:
     async def upsert_recipients(self, actor: str, account: str, rows: Sequence[RecipientChange]) -> list[Upserted]:
         """See Store."""
         return await recipients.upsert(self._shared, actor, account, rows)
+
+    async def recipient_zones(self, account: str, refs: Sequence[str]) -> dict[str, str | None]:
+        """See Store."""
+        return await rezoning.recipient_zones(self._shared, account, refs)
 
     async def delete_recipient(self, actor: str, reason: str, recipient: bytes) -> bool:
         """See Store. Raises NotFound."""

@@ -88,13 +88,24 @@ class PostgresViews:
             events = await tx.rows("show_reminder_events", identity.hex())
         if not rows:
             raise NotFound(f"no reminder has the id {keys.show(identity)}")
-        *columns, next_due_at, _ = rows[0]
         return documents.reminder(
-            _document(documents.REMINDER, (*columns, next_due_at)),
-            next_due_at,
+            _document(documents.REMINDER, rows[0][:-1]),
             [_document(documents.LINE, line) for line in lines],
             [_document(documents.EVENT, event) for event in events],
         )
+
+    async def submission(self, identity: bytes) -> dict[str, Any]:
+        """See Views.submission. Raises NotFound."""
+        async with self._connections.transaction() as tx:
+            rows = await tx.rows("submission", identity.hex())
+        if not rows:
+            raise NotFound(f"no reminder has the id {keys.show(identity)}")
+        return documents.submission(_document(documents.SUBMISSION, rows[0]))
+
+    async def group(self, account: str, group: str, after: bytes, limit: int) -> list[bytes]:
+        """See Views.group."""
+        async with self._connections.transaction() as tx:
+            return [identity for (identity,) in await tx.rows("group_of", account, group, after.hex(), limit)]
 
     async def holds(self, account: str | None, limit: int) -> list[dict[str, Any]]:
         """See Views.holds."""

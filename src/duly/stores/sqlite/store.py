@@ -33,6 +33,8 @@ from duly.core.model import (
     Start,
 )
 from duly.core.revising import Standing
+from duly.core.rezoning import Retiming
+from duly.core.upcoming import Resumption, Timing
 from duly.errors import StoreError
 from duly.ports import (
     Cancelled,
@@ -48,6 +50,7 @@ from duly.ports import (
     Swept,
     TakenBack,
     Upserted,
+    ZonedBatch,
 )
 from duly.stores.bisect import write_all
 from duly.stores.loader import load
@@ -63,6 +66,7 @@ from duly.stores.sqlite import (
     operating,
     recipients,
     revising,
+    rezoning,
     sending,
     settling,
     upkeep,
@@ -226,6 +230,28 @@ class SqliteStore:
         """See Store.revise."""
         return await self._write(partial(revising.revise, self._writer, actor, reason, revision))
 
+    async def zoned(
+        self, after: bytes, limit: int, version: str, recipients: Sequence[bytes] | None = None
+    ) -> ZonedBatch:
+        """See Store.zoned."""
+        return await self._read(partial(rezoning.zoned, self._reader, after, limit, version, recipients))
+
+    async def retime(self, actor: str, reason: str, rows: Sequence[Retiming]) -> frozenset[bytes]:
+        """See Store.retime."""
+        return await self._write(partial(rezoning.retime, self._writer, actor, reason, rows))
+
+    async def pause_reminder(self, actor: str, reason: str, reminder: bytes) -> bool:
+        """See Store.pause_reminder."""
+        return await self._write(partial(rezoning.pause_reminder, self._writer, actor, reason, reminder))
+
+    async def paused_reminder(self, reminder: bytes) -> tuple[datetime, Timing]:
+        """See Store.paused_reminder. Raises NotFound."""
+        return await self._read(partial(rezoning.paused_reminder, self._reader, reminder))
+
+    async def resume_reminder(self, actor: str, reason: str, how: Resumption) -> bool:
+        """See Store.resume_reminder."""
+        return await self._write(partial(rezoning.resume_reminder, self._writer, actor, reason, how))
+
     async def requeue(self, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
         """See Store.requeue."""
         return await self._write(partial(operating.requeue, self._writer, actor, reason, deliveries))
@@ -255,6 +281,10 @@ class SqliteStore:
     async def upsert_recipients(self, actor: str, account: str, rows: Sequence[RecipientChange]) -> list[Upserted]:
         """See Store.upsert_recipients."""
         return await self._write(partial(recipients.upsert, self._writer, actor, account, rows))
+
+    async def recipient_zones(self, account: str, refs: Sequence[str]) -> dict[str, str | None]:
+        """See Store.recipient_zones."""
+        return await self._read(partial(rezoning.recipient_zones, self._reader, account, refs))
 
     async def delete_recipient(self, actor: str, reason: str, recipient: bytes) -> bool:
         """See Store.delete_recipient. Raises NotFound."""

@@ -20,7 +20,7 @@ from duly.stores import documents
 from duly.stores.loader import load
 from duly.stores.sqlite import consent
 from duly.stores.sqlite.connect import Database
-from duly.stores.sqlite.rows import SECOND_US, json_text, maybe_moment, moment
+from duly.stores.sqlite.rows import SECOND_US, json_text, moment
 
 if TYPE_CHECKING:
     from duly.stores.sqlite.store import Run
@@ -62,6 +62,14 @@ class SqliteViews:
     async def show_reminder(self, identity: bytes) -> dict[str, Any]:
         """See Views.show_reminder. Raises NotFound."""
         return await self._read(_show_reminder, identity)
+
+    async def submission(self, identity: bytes) -> dict[str, Any]:
+        """See Views.submission. Raises NotFound."""
+        return await self._read(_submission, identity)
+
+    async def group(self, account: str, group: str, after: bytes, limit: int) -> list[bytes]:
+        """See Views.group."""
+        return await self._read(_group, account, group, after, limit)
 
     async def holds(self, account: str | None, limit: int) -> list[dict[str, Any]]:
         """See Views.holds."""
@@ -188,14 +196,26 @@ def _show_reminder(db: Database, identity: bytes) -> dict[str, Any]:
     row = db.row("show_reminder", id=identity)
     if row is None:
         raise NotFound(f"no reminder has the id {keys.show(identity)}")
-    *columns, next_due_at, account = row
+    *columns, account = row
     deliveries = db.rows("list_of_reminder", account=account, reminder=identity)
     return documents.reminder(
-        _document(documents.REMINDER, (*columns, next_due_at)),
-        maybe_moment(next_due_at),
+        _document(documents.REMINDER, columns),
         [_document(documents.LINE, line) for line in deliveries],
         [_document(documents.EVENT, event) for event in db.rows("show_reminder_events", id=identity)],
     )
+
+
+def _submission(db: Database, identity: bytes) -> dict[str, Any]:
+    row = db.row("submission", id=identity)
+    if row is None:
+        raise NotFound(f"no reminder has the id {keys.show(identity)}")
+    columns = dict(zip(documents.SUBMISSION, row, strict=True))
+    return documents.submission(columns | {word: orjson.loads(columns[word]) for word in ("to", "channels", "data")})
+
+
+def _group(db: Database, account: str, group: str, after: bytes, limit: int) -> list[bytes]:
+    values = {"account": account, "group": group, "after": after, "limit": limit}
+    return [reminder for (reminder,) in db.rows("group_of", **values)]
 
 
 def _holds(db: Database, account: str | None, limit: int) -> list[dict[str, Any]]:

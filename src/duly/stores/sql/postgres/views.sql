@@ -95,7 +95,8 @@ select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.provider, r.templa
        (select f.template_version from frozen f where f.delivery_id = l.id order by f.number desc limit 1),
        l.status, l.reason, l.next_at, l.due_at, l.deadline_at, l.lane,
        (select t.payload_hash from attempt t where t.delivery_id = l.id order by t.number desc limit 1),
-       l.request_id, l.lease_until, p.ref, w.restored
+       l.request_id, l.lease_until, p.ref, w.restored, coalesce(p.zone, r.zone),
+       case when r.late = 'send_marked' then r.deadline end
 from ledger l
 join account a on a.id = l.account_id
 join reminder r on r.id = l.reminder_id
@@ -119,9 +120,24 @@ from delivery d join event e on e.reminder_id = d.reminder_id and e.delivery_id 
 where d.id = $1::uuid order by e.id;
 
 -- name: show_reminder
-select r.id, a.name, r.caller_key, r.status, r.notify_at, case when r.zone = 'recipient' then p.zone else r.zone end,
-       r.next_due_at, r.account_id
+select r.id, a.name, r.caller_key, r.status, r.schedule,
+       case when r.follows_recipient then coalesce(p.zone, r.zone) else r.zone end, r.next_due_at, r.next_label, r.missed,
+       r.group_key, p.zone, r.notify_at, r.generation, r.account_id
 from reminder r
 join account a on a.id = r.account_id
 left join recipient p on p.id = r.recipient_id
 where r.id = $1::uuid;
+
+-- name: submission
+select r.caller_key, a.name, r."to", r.channels, r.template, r.data, r.notify_at, r.schedule, r.zone, r.missed, r.grace,
+       r.deadline, r.late, r.late_until, r.group_key, r.lane, r.purpose, r.event_version, r.follows_recipient, p.zone
+from reminder r
+join account a on a.id = r.account_id
+left join recipient p on p.id = r.recipient_id
+where r.id = $1::uuid;
+
+-- name: group_of
+-- $1 account, $2 group, $3 the last id of the page before, $4 rows at most.
+select r.id from reminder r
+where r.account_id = (select id from account where name = $1) and r.group_key = $2 and r.id > $3::uuid
+order by r.id limit $4;

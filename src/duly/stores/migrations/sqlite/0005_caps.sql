@@ -1,0 +1,2 @@
+-- Caps: the number is taken.
+select 1;

@@ -1,0 +1,3 @@
+-- Following: the reminders whose local times are read in their recipient's zone, found by the recipient when he moves.
+
+create index reminder_following on reminder (recipient_id) where follows_recipient = 1 and next_due_at is not null;
