@@ -1,2 +1,0 @@
--- Caps: the number is taken.
-select 1;
