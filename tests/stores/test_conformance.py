@@ -23,6 +23,7 @@ from tests.stores.conformance import (
     holding,
     looking,
     peopling,
+    pinning,
     renewing,
     requeueing,
     rescheduling,
@@ -66,6 +67,7 @@ MODULES: Final = (
     revising,
     requeueing,
     capping,
+    pinning,
 )
 RUN: Final[set[str]] = set()
 

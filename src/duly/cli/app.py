@@ -42,6 +42,7 @@ COMMANDS: Final = (
     "consent",
     "recipients",
     "accounts",
+    "templates",
     "restore",
     "doctor",
     "simulate",

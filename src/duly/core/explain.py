@@ -67,6 +67,7 @@ REASONS: Final[Mapping[str, str]] = {
     "sending_closed": "no further request may leave for it",
     "suppressed": "an operator suppressed the address",
     "template_paused": "its template is paused",
+    "template_version_unknown": "the version of its template that it was promised by is not kept here",
     "unknown_worker_lost": "the worker was lost after it had begun to send",
 }
 

@@ -38,6 +38,8 @@ from duly.ports.entries import (
     Settled,
     Swept,
     TakenBack,
+    Upgrade,
+    Upgraded,
 )
 from duly.ports.ledger import (
     Store,
@@ -89,6 +91,8 @@ __all__ = [
     "TakenBack",
     "Templates",
     "Transport",
+    "Upgrade",
+    "Upgraded",
     "Upsert",
     "Upserted",
     "Views",

@@ -30,6 +30,7 @@ __all__ = [
     "HOLD",
     "LINE",
     "PAUSED_TEMPLATE",
+    "PINNED_TEMPLATE",
     "RECIPIENT",
     "REMINDER",
     "WAITING",
@@ -61,7 +62,9 @@ FORGOTTEN: Final = (
     *("provider", "endpoint", "account", "state", "granted", "closed", "deadline_passed", "age_seconds", "count"),
 )
 WAITING: Final = ("count", "next_due_at")
-REMINDER: Final = ("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at")
+REMINDER: Final = (
+    *("id", "account", "idempotency_key", "status", "schedule", "zone", "template", "template_version", "next_due_at"),
+)
 BUDGET: Final = ("provider", "endpoint", "tokens", "rate_per_second", "blocked_until", "reason", "circuit", "failures")
 
 CONSENT: Final = ("kind", "purpose", "code", "at", "source", "reason", "actor", "recorded_at")
@@ -70,6 +73,7 @@ CONSENTS: Final = ("contact", "kind", "purpose", "channel", "address", "at", "so
 RECIPIENT: Final = ("id", "name", "email", "phone", "webhook", "zone", "locale")
 ACCOUNT: Final = ("account", "paused", "created_at")
 PAUSED_TEMPLATE: Final = ("template", "since", "actor", "reason")
+PINNED_TEMPLATE: Final = ("template", "version", "reminders")
 
 #: How much of what was said about an address is shown.
 HISTORY_ROWS_MAX: Final = 1_000

@@ -25,6 +25,7 @@ from duly.core.model import (
     Settlement,
     Signal,
     Start,
+    TemplateSource,
 )
 from duly.core.revising import Standing
 from duly.errors import SchemaError
@@ -41,6 +42,8 @@ from duly.ports import (
     Settled,
     Swept,
     TakenBack,
+    Upgrade,
+    Upgraded,
     Upserted,
 )
 from duly.stores.loader import load
@@ -55,6 +58,7 @@ from duly.stores.postgres import (
     reconciling,
     revising,
     settling,
+    templates,
     ticks,
     upkeep,
 )
@@ -104,6 +108,18 @@ class PostgresStore:
     async def schedule(self, rows: Sequence[NewReminder]) -> list[Scheduled]:
         """See Store."""
         return await intake.schedule(self._shared, self._accounts, rows)
+
+    async def keep_templates(self, sources: Sequence[TemplateSource]) -> int:
+        """See Store."""
+        return await templates.keep(self._shared, sources)
+
+    async def template_sources(self, versions: Sequence[tuple[str, str]]) -> list[TemplateSource]:
+        """See Store."""
+        return await templates.sources(self._shared, versions)
+
+    async def upgrade_template(self, actor: str, reason: str, upgrade: Upgrade) -> Upgraded:
+        """See Store."""
+        return await templates.upgrade(self._shared, actor, reason, upgrade)
 
     async def due(self, limit: int) -> DueBatch:
         """See Store."""

@@ -30,6 +30,7 @@ from duly.core.model import (
     Settlement,
     Signal,
     Start,
+    TemplateSource,
 )
 from duly.core.revising import Standing
 from duly.errors import StoreError
@@ -46,6 +47,8 @@ from duly.ports import (
     Settled,
     Swept,
     TakenBack,
+    Upgrade,
+    Upgraded,
     Upserted,
 )
 from duly.stores.bisect import write_all
@@ -64,6 +67,7 @@ from duly.stores.sqlite import (
     revising,
     sending,
     settling,
+    templates,
     upkeep,
 )
 from duly.stores.sqlite.connect import Database
@@ -128,6 +132,18 @@ class SqliteStore:
     async def schedule(self, rows: Sequence[NewReminder]) -> list[Scheduled]:
         """See Store.schedule."""
         return await self._write(partial(intake.schedule, self._writer, rows))
+
+    async def keep_templates(self, sources: Sequence[TemplateSource]) -> int:
+        """See Store.keep_templates."""
+        return await self._write(partial(templates.keep, self._writer, sources))
+
+    async def template_sources(self, versions: Sequence[tuple[str, str]]) -> list[TemplateSource]:
+        """See Store.template_sources."""
+        return await self._read(partial(templates.sources, self._reader, versions))
+
+    async def upgrade_template(self, actor: str, reason: str, upgrade: Upgrade) -> Upgraded:
+        """See Store.upgrade_template."""
+        return await self._write(partial(templates.upgrade, self._writer, actor, reason, upgrade))
 
     async def due(self, limit: int) -> DueBatch:
         """See Store.due."""
