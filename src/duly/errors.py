@@ -22,6 +22,7 @@ __all__ = [
     "StoreError",
     "StoreUnavailable",
     "Unrenderable",
+    "VersionUnknown",
 ]
 
 
@@ -55,3 +56,7 @@ class StoreUnavailable(DulyError):
 
 class Unrenderable(DulyError):
     """A template cannot be rendered with this data. The text is the reason that views show."""
+
+
+class VersionUnknown(DulyError):
+    """A row was promised by a version of its template that is not at hand here. It may be elsewhere, or later."""

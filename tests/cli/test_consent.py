@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from typer.testing import CliRunner, Result
 from duly.cli.app import build
 from duly.cli.surface import operator
 from tests.flows.scene import SECRET
-from tests.stores.ledgers import create_sqlite
+from tests.stores.ledgers import create_sqlite, raw
 
 CONFIG = f"""
 database = "sqlite:///duly.db"
@@ -354,11 +355,86 @@ def test_accounts_are_paused_and_resumed() -> None:
 
 def test_templates_are_paused_and_resumed() -> None:
     """Both are said once, and listed; a template that is not configured cannot be paused, only resumed."""
-    assert duly("templates", "list").stdout == "no template is paused\n"
+    assert [one["paused"] for one in told("templates", "list")["templates"]] == [False]
     assert told("templates", "pause", "note", "--why", "x") == {"name": "note", "paused": True, "changed": True}
-    assert [one["template"] for one in told("templates", "list")["templates"]] == ["note"]
+    (shown,) = told("templates", "list")["templates"]
+    assert (shown["template"], shown["paused"], shown["actor"], shown["reason"]) == ("note", True, operator(), "x")
     assert duly("templates", "resume", "note", "--why", "y").stdout == "note is not paused\n"
     assert duly("templates", "resume", "gone", "--why", "y").stdout == "gone is not paused, as before\n"
     assert "no template is called 'notes'; did you mean \"note\"?" in complaint(
         "templates", "pause", "notes", "--why", "x"
     )
+
+
+def take(key: str, *, days: int = 300, account: str = "acme") -> None:
+    """Import one reminder that is due in so many days."""
+    due = datetime.now(UTC) + timedelta(days=days)
+    row = {
+        "idempotency_key": key, "account": account, "template": "note", "notify_at": due.isoformat(),
+        "to": {"id": key, "webhook": "https://app.example.com/in"},
+    }  # fmt: skip
+    duly("import", write("rows.jsonl", json.dumps(row)))
+
+
+def test_templates_are_listed_with_what_is_pinned(folder: Path) -> None:
+    """A template has its current version, and so many reminders pinned to each; one that is gone has none current."""
+    (alone,) = told("templates", "list")["templates"]
+    words = ["template", "version", "paused", "since", "actor", "reason", "pinned"]
+    assert (list(alone), alone["pinned"]) == (words, [])
+    take("a")
+    take("b")
+    old = alone["version"]
+    (folder / "duly.toml").write_text(CONFIG.replace('"Hello"', '"Hello again"'), encoding="utf-8")
+    take("c")
+    (shown,) = told("templates", "list")["templates"]
+    assert old != shown["version"]
+    assert {one["version"]: one["reminders"] for one in shown["pinned"]} == {old: 2, shown["version"]: 1}
+    assert f"{old}: 2" in duly("templates", "list").stdout
+    (folder / "duly.toml").write_text(CONFIG.replace("[templates.note]", "[templates.other]"), encoding="utf-8")
+    gone, other = told("templates", "list")["templates"]
+    assert (gone["template"], gone["version"], len(gone["pinned"])) == ("note", None, 2)
+    assert (other["template"], other["pinned"]) == ("other", [])
+
+
+def test_templates_are_upgraded(folder: Path) -> None:
+    """Reminders that have not fired come to the current version, of one account or of all, on record."""
+    take("a")
+    take("b", account="bold")
+    (folder / "duly.toml").write_text(CONFIG.replace('"Hello"', '"Hello again"'), encoding="utf-8")
+    (before,) = told("templates", "list")["templates"]
+    done = told("templates", "upgrade", "note", "--account", "bold", "--why", "x")
+    assert done == {"name": "note", "version": before["version"], "moved": 1, "under_way": 0}
+    text = duly("templates", "upgrade", "note", "--why", "y").stdout
+    assert text == f"1 reminder moved to version {before['version']} of note\n"
+    (after,) = told("templates", "list")["templates"]
+    assert after["pinned"] == [{"version": before["version"], "reminders": 2}]
+    assert ledger("select kind, actor, reason from event order by id") == [
+        ("template_upgraded", operator(), "x"),
+        ("template_upgraded", operator(), "y"),
+    ]
+    assert ledger("select count(*) from template") == [(2,)]
+
+
+def test_an_upgrade_says_what_it_left(folder: Path) -> None:
+    """Reminders that go on and have a delivery under way are counted in the text too."""
+    take("a", days=0)
+    duly("tick")
+    with raw(folder / "duly.db") as database:
+        database.execute("update reminder set next_due_at = deadline_at, status = 'active'")
+    (folder / "duly.toml").write_text(CONFIG.replace('"Hello"', '"Hello again"'), encoding="utf-8")
+    assert (
+        "; 1 left as they were, because a delivery of theirs is open: run it again later"
+        in duly("templates", "upgrade", "note", "--why", "x").stdout
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("notes",), "no template is called 'notes'; did you mean \"note\"?"),
+        (("note", "--account", "nobody"), "no account is called 'nobody'"),
+    ],
+)
+def test_an_upgrade_of_what_is_not_there_is_refused(arguments: tuple[str, ...], words: str) -> None:
+    """A template that is not configured, and an account that nobody knows, are named."""
+    assert words in complaint("templates", "upgrade", *arguments, "--why", "x")

@@ -9,7 +9,7 @@ import pytest
 from duly.content import Template, TemplateSet
 from duly.content.templates import EARLIER_VERSIONS_CACHED_MAX, _earlier_version
 from duly.core.model import Channel, Claimed
-from duly.errors import Unrenderable
+from duly.errors import Unrenderable, VersionUnknown
 from tests.core.values import claimed
 
 NEW: Final = Template("note", "new", "New {{ data.x }}", sms_segments_max=1)
@@ -19,26 +19,16 @@ GONE: Final = Template("gone", "", "Gone {{ data.x }}")
 SET: Final = TemplateSet({"note": NEW}).with_versions([OLD, BROKEN, GONE])
 
 
-class Pinned(Claimed):
-    """A row that says by which version it was promised."""
-
-    template_version: str | None = None
-
-
 def pinned(version: str | None, **changes: Any) -> Claimed:
     """A claimed row that is pinned to a version."""
-    row = Pinned(*claimed(**{"data": {"x": "flat"}, **changes}))
-    row.template_version = version
-    return row
+    return claimed(**{"data": {"x": "flat"}, "template_version": version, **changes})
 
 
 @pytest.mark.parametrize(
-    ("version", "text"),
-    [(OLD.version, "Old flat"), (NEW.version, "New flat"), ("0123456789ab", "New flat"), (None, "New flat"),
-     ("", "New flat")],
-)  # fmt: skip
+    ("version", "text"), [(OLD.version, "Old flat"), (NEW.version, "New flat"), (None, "New flat")]
+)
 def test_a_pinned_row_is_rendered_by_its_version(version: str | None, text: str) -> None:
-    """A known earlier version renders its rows; one that is not known gives way to the current one."""
+    """An earlier version renders the rows that were promised by it."""
     content = SET.render(pinned(version))
     assert content.text == text
     assert content.version == (OLD if text.startswith("Old") else NEW).version
@@ -47,6 +37,20 @@ def test_a_pinned_row_is_rendered_by_its_version(version: str | None, text: str)
 def test_a_row_without_a_version_is_rendered_by_the_current_one() -> None:
     """Rows that say nothing of a version are as before."""
     assert SET.render(claimed(data={"x": "flat"})).text == "New flat"
+
+
+@pytest.mark.parametrize(("name", "version"), [("note", "0123456789ab"), ("note", ""), ("gone", NEW.version)])
+def test_a_version_that_is_not_at_hand_renders_nothing(name: str, version: str) -> None:
+    """A row is never rendered by another version than its own, and the complaint names both."""
+    assert not SET.knows(name, version)
+    with pytest.raises(VersionUnknown, match=f"^template {name}: its version {version} is not at hand$"):
+        SET.render(pinned(version, template=name))
+
+
+def test_what_a_set_knows() -> None:
+    """It knows the current version of each template, and those that were added."""
+    assert SET.version("note") == NEW.version
+    assert all(SET.knows(one.name, one.version) for one in (NEW, OLD, BROKEN, GONE))
 
 
 def test_a_version_outlives_its_template() -> None:
@@ -66,7 +70,7 @@ def test_versions_add_up() -> None:
     """A set with more versions leaves the one that it came from as it was."""
     plain = TemplateSet({"note": NEW})
     more = plain.with_versions([OLD]).with_versions([GONE])
-    assert plain.render(pinned(OLD.version)).text == "New flat"
+    assert not plain.knows("note", OLD.version)
     assert more.render(pinned(OLD.version)).text == "Old flat"
     assert more.render(pinned(GONE.version, template="gone")).text == "Gone flat"
 

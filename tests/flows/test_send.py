@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from duly.content import Template
 from duly.core import keys
 from duly.core.caps import Cap
 from duly.core.model import Claimed, Content, Frozen
@@ -17,7 +18,7 @@ from duly.ports import Answer, Batch, Claims, HttpRequest
 from duly.providers.webhook import WebhookProvider
 from duly.testing.driving import drive
 from duly.testing.transport import ACCEPT, REFUSE, SILENT, UNKNOWN
-from tests.flows.scene import HOOKS, Scene, provider, scene_in
+from tests.flows.scene import HOOKS, TEMPLATES, Scene, provider, scene_in
 
 A = "https://a.example/in"
 B = "https://b.example/in"
@@ -584,3 +585,21 @@ def test_a_cap_puts_off_what_comes_too_often(scene: Scene) -> None:
     scene.keep_up()
     scene.deliver()
     assert scene.stands(late) == ("sent", "accepted")
+
+
+# --- versions of templates -----------------------------------------------------------------------
+
+
+def test_a_version_that_is_not_at_hand_is_waited_for(scene: Scene) -> None:
+    """A row is never rendered by another version than the one it was promised by: it waits, and is looked at again."""
+    old = Template("note", "", "hello of old")
+    (delivery,) = scene.ready("a", template_version=old.version)
+    assert scene.send() == 0
+    assert scene.stands(delivery) == ("waiting", "template_version_unknown")
+    assert under_way(scene) == NOTHING_UNDER_WAY
+    scene.route.templates = TEMPLATES.with_versions([old])
+    scene.clock.advance(60.0)
+    scene.keep_up()
+    scene.deliver()
+    assert scene.stands(delivery) == ("sent", "accepted")
+    assert scene.show(delivery)["template_version"] == old.version

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duly.content import Template, TemplateSet
 from duly.core import keys
 from duly.core.model import Channel, Lane, NewContact
 from duly.core.schedule import Schedule
 from duly.errors import InputError
-from duly.intake import Rejection, zones
+from duly.intake import Intake, Rejection, zones
 from duly.intake.recipients import read_recipient
-from tests.intake.samples import NAMESPACE, intake, refused, row
+from tests.intake.samples import ALL_CHANNELS, NAMESPACE, TEMPLATES, ZONES, intake, refused, row
 
 
 def test_a_full_submission_becomes_a_reminder() -> None:
@@ -485,3 +486,13 @@ def test_a_group_and_quiet_hours_are_kept() -> None:
     to = {"id": "r", "email": "a@example.com", "quiet_hours": ["21:00-08:00"]}
     made = intake().accept(row(group="booking-7", to=to))
     assert (made.group, made.recipient_quiet_hours) == ("booking-7", ("21:00-08:00",))
+
+
+def test_a_reminder_is_pinned_to_the_current_version() -> None:
+    """What is promised is rendered by the template as it is now; that is no part of the body as submitted."""
+    reminder = intake().accept(row(template="note"))
+    assert reminder.template_version == TEMPLATES.version("note")
+    changed = TemplateSet({"note": Template("note", "", "hello again")})
+    later = Intake(NAMESPACE, changed, ALL_CHANNELS, ZONES.get).accept(row(template="note"))
+    assert later.template_version == changed.version("note") != reminder.template_version
+    assert later.body_hash == reminder.body_hash

@@ -23,6 +23,7 @@ from tests.stores.conformance import (
     holding,
     looking,
     peopling,
+    pinning,
     renewing,
     requeueing,
     rescheduling,
@@ -68,6 +69,7 @@ MODULES: Final = (
     rezoning,
     requeueing,
     capping,
+    pinning,
 )
 RUN: Final[set[str]] = set()
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, cast
 
 from duly.core.caps import FREQUENCY_CAP, Cap
 from duly.core.model import Outcome
 from duly.core.states import State
 from duly.ports import ClaimOrder
 from duly.stores.postgres import PostgresStore, capping, claims
+from duly.stores.postgres.connect import Transaction
 from duly.testing.builders import settlement, start
 from tests.stores.conformance.scene import HOOKS
 from tests.stores.ledgers import PostgresHarness
@@ -39,6 +40,21 @@ def test_a_begin_waits_for_a_begin_for_the_same_recipient(postgres_harness: Post
         begun = await waiting
         assert begun.numbers == {}
         assert begun.put_off[second.id][1] == FREQUENCY_CAP
+
+    played(postgres_harness, act)
+
+
+def test_a_batch_without_a_cap_asks_nothing(postgres_harness: PostgresHarness) -> None:
+    """No statement is sent for caps where no row of a batch is under one, and none of its rows is held up."""
+
+    async def act(arena: Race) -> None:
+        await arena.scene.ready("a", "b")
+        starts = [start(row) for row in (await arena.scene.claim()).rows]
+        nobody = cast("Transaction", None)
+        capped = await capping.look(nobody, starts)
+        assert (capped.let_pass(starts), capped.put_off(starts, ())) == (starts, [])
+        await capping.take_places(nobody, capped, [row.id for row in starts])
+        await capping.give_places_back(nobody, [])
 
     played(postgres_harness, act)
 

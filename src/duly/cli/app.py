@@ -44,6 +44,7 @@ COMMANDS: Final = (
     "consent",
     "recipients",
     "accounts",
+    "templates",
     "zones",
     "restore",
     "doctor",

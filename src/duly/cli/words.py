@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from duly.ports import Views
     from duly.runtime.config import Config
 
-__all__ = ["counted", "endpoint_names", "guard_line", "reminder_named", "require_account"]
+__all__ = ["counted", "endpoint_names", "guard_line", "paused_line", "reminder_named", "require_account"]
 
 
 def counted(count: int, one: str, many: str) -> str:
@@ -24,6 +24,12 @@ def guard_line(guard: Mapping[str, Any]) -> str:
     """An open restore guard, in one line."""
     line = f"guard {guard['number']} is open, since {guard['since']} ({guard['why']}): nothing is sent"
     return output.plain(line)
+
+
+def paused_line(done: Mapping[str, Any]) -> str:
+    """What a pause or a resume has come to (`name, paused, changed`)."""
+    state = "paused" if done["paused"] else "not paused"
+    return f"{output.plain(done['name'])} is {state}" + ("" if done["changed"] else ", as before")
 
 
 def endpoint_names(config: Config, namespace: str) -> dict[bytes, str]:

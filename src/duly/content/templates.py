@@ -19,8 +19,8 @@ can be tested: `{% if recipient.name %}`, `{{ recipient.name or "neighbour" }}`.
 subject and text are plain. The subject is one line of at most 998 characters (RFC 5322, 2.1.1). What goes
 by SMS may not take more segments than its template allows.
 
-A row that is pinned to an earlier version is rendered by it, where it is known: `with_versions`. What a text
-may cost is the current template's to say.
+A row that is pinned to an earlier version is rendered by it: `with_versions`. One that is pinned to a version that is
+not in the set is not rendered at all. What a text may cost is the current template's to say.
 
 Every error that Jinja2 or Python raises while rendering becomes `Unrenderable`, whose text names the
 template, the part, the line and the name, and never a value of the data. What bounds a rendering's time
@@ -46,7 +46,7 @@ from duly.content.times import READER, Reader, lateness
 from duly.core import keys, sms, text
 from duly.core.model import Channel, Claimed, Content
 from duly.core.schedule import ONCE
-from duly.errors import ConfigError, Unrenderable
+from duly.errors import ConfigError, Unrenderable, VersionUnknown
 
 __all__ = ["Template", "TemplateSet"]
 
@@ -107,6 +107,15 @@ class TemplateSet:
         """The current source of a template. Raises KeyError for a name that is not in the set."""
         return self._sources[name]
 
+    def version(self, name: str) -> str:
+        """The current version of a template. Raises KeyError for a name that is not in the set."""
+        return self._compiled[name].version
+
+    def knows(self, name: str, version: str) -> bool:
+        """Whether that version is in the set, be it the current one or an earlier one."""
+        current = self._compiled.get(name)
+        return (current is not None and current.version == version) or (name, version) in self._earlier
+
     def with_versions(self, sources: Iterable[Template]) -> TemplateSet:
         """A set of the same templates and of earlier versions, each compiled when a row asks for it."""
         more = copy(self)
@@ -114,10 +123,7 @@ class TemplateSet:
         return more
 
     def render(self, row: Claimed) -> Content:
-        """Render the row's template. Raises Unrenderable, with the reason that views show.
-
-        It is that of the row's `template_version`, where a row says one that is known, else the current one.
-        """
+        """See ports.Templates. Raises Unrenderable and VersionUnknown."""
         compiled = self._pinned(row) or self._compiled.get(row.template)
         if compiled is None:
             raise Unrenderable(f"template {row.template} is not configured; add it and redrive")
@@ -132,8 +138,13 @@ class TemplateSet:
         return compiled.as_sms(content) if row.channel is Channel.SMS else content
 
     def _pinned(self, row: Claimed) -> _Compiled | None:
-        source = self._earlier.get((row.template, getattr(row, "template_version", None) or ""))
+        """The earlier version that the row is pinned to; None if that is none, or the current one."""
+        if row.template_version is None:
+            return None
+        source = self._earlier.get((row.template, row.template_version))
         if source is None:
+            if not self.knows(row.template, row.template_version):
+                raise VersionUnknown(f"template {row.template}: its version {row.template_version} is not at hand")
             return None
         try:
             return _earlier_version(source, self._part_bytes_max)
@@ -198,7 +209,7 @@ class _Compiled:
         if template.html is not None:
             self._html = _Part(template.name, "html", template.html, _HTML, bytes_max)
         parts = [part for part in (self._subject, self._text, self._html) if part]
-        self._source, self._version = template, template.version
+        self._source, self.version = template, template.version
         self._asks_time = any(part.look.shows_times or part.names & {"due_at", "late"} for part in parts)
         self.asks_recipient = any(part.look.decides_by("recipient") for part in parts)
 
@@ -208,7 +219,7 @@ class _Compiled:
             self._tell_times(names)
         subject = text.one_line(self._subject.render(names), SUBJECT_CHARACTERS_MAX)
         html = None if self._html is None else self._html.render(names)
-        return Content(subject, self._text.render(names), html, self._version)
+        return Content(subject, self._text.render(names), html, self.version)
 
     def as_sms(self, content: Content) -> Content:
         """The content as it goes by SMS. Raises Unrenderable if its text takes too many segments."""

@@ -77,6 +77,7 @@ REASONS: Final[Mapping[str, str]] = {
     "superseded": "a newer version of its reminder took its place",
     "suppressed": "an operator suppressed the address",
     "template_paused": "its template is paused",
+    "template_version_unknown": "the version of its template that it was promised by is not kept here",
     "unknown_worker_lost": "the worker was lost after it had begun to send",
     "zone_data_changed": "the rules of its zone have changed",
     "zone_unknown": "this machine does not know its zone; update the zone data (tzdata)",

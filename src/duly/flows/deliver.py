@@ -34,7 +34,7 @@ from duly.core.model import (
 )
 from duly.core.settle import settle, signal
 from duly.core.states import State
-from duly.errors import StoreUnavailable, Unrenderable
+from duly.errors import StoreUnavailable, Unrenderable, VersionUnknown
 from duly.flows.route import BATCH_ROWS_MAX, Flight, Lease, Route, give_back, parts
 from duly.ports import Batch, Completion, Request
 
@@ -213,6 +213,8 @@ def _admit_and_freeze(route: Route, lease: Lease, reading: float) -> Ready | Sto
         frozen = _bytes_that_bind(row) or _freeze(route, mark_late(row, now), now)
     except Unrenderable as error:
         return Stop(State.REJECTED, f"cannot_be_rendered: {error}")
+    except VersionUnknown:
+        return Stop(State.WAITING, "template_version_unknown", now + timedelta(seconds=route.limits.pause_look_seconds))
     except Exception as error:  # noqa: BLE001 - a bug of an adapter must not cost other rows their turn
         again_at = now + timedelta(seconds=route.limits.pause_look_seconds)
         return Stop(State.WAITING, f"adapter_failed: {type(error).__name__}", again_at)

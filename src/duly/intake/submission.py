@@ -45,6 +45,10 @@ RecipientZones = Callable[[str, str], str | None]
 class KnownTemplates(Container[str], Iterable[str], Protocol):
     """The configured templates."""
 
+    def version(self, name: str) -> str:
+        """The template's current version."""
+        ...
+
     def missing(
         self,
         name: str,
@@ -125,6 +129,7 @@ class Intake:
             recipient_quiet_hours=recipient.quiet_hours,
             late_until=late.until,
             group=label(row, "group", GROUP_CHARACTERS_MAX),
+            template_version=self._templates.version(template),
             # Last, because only what has been checked can be written.
             body_hash=body_hash({**row, "data": data, "to": recipient.submitted}),
         )

@@ -38,6 +38,8 @@ from duly.ports.entries import (
     Settled,
     Swept,
     TakenBack,
+    Upgrade,
+    Upgraded,
     ZonedBatch,
 )
 from duly.ports.ledger import (
@@ -90,6 +92,8 @@ __all__ = [
     "TakenBack",
     "Templates",
     "Transport",
+    "Upgrade",
+    "Upgraded",
     "Upsert",
     "Upserted",
     "Views",

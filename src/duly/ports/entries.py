@@ -20,6 +20,8 @@ __all__ = [
     "Settled",
     "Swept",
     "TakenBack",
+    "Upgrade",
+    "Upgraded",
     "ZonedBatch",
 ]
 
@@ -47,6 +49,24 @@ class Revision(NamedTuple):
     generation: int
     call_off: tuple[bytes, ...]  # open deliveries that end for it, if they are surely unsent still
     keep_body: bool  # the body as first submitted stays on record
+
+
+class Upgrade(NamedTuple):
+    """Reminders to be moved to a version of their template: a page of `limit` after the id `after`."""
+
+    template: str
+    version: str
+    account: str | None  # None: of every account
+    after: bytes
+    limit: int
+
+
+class Upgraded(NamedTuple):
+    """What became of a page. `last`: its last id; None: there is no further page."""
+
+    moved: int
+    under_way: int  # left as they were: a delivery of theirs is open
+    last: bytes | None
 
 
 class ZonedBatch(NamedTuple):

@@ -22,6 +22,7 @@ from duly.core.model import (
     Settlement,
     Signal,
     Start,
+    TemplateSource,
 )
 from duly.core.revising import Standing
 from duly.core.rezoning import Retiming
@@ -38,6 +39,8 @@ from duly.ports.entries import (
     Settled,
     Swept,
     TakenBack,
+    Upgrade,
+    Upgraded,
     ZonedBatch,
 )
 from duly.ports.views import Views
@@ -57,6 +60,25 @@ class Store(Protocol):
 
         Repeatable: the same key and body is `already`, and touches nothing. A recipient is written by the
         first reminder that names it and never changed by a later one. Up to 1,000 rows.
+        """
+        ...
+
+    async def keep_templates(self, sources: Sequence[TemplateSource]) -> int:
+        """Keep versions of templates, so that reminders can be pinned to them; returns how many were new. Repeatable.
+
+        Up to 200 rows.
+        """
+        ...
+
+    async def template_sources(self, versions: Sequence[tuple[str, str]]) -> list[TemplateSource]:
+        """Those of these (name, version) pairs that are kept."""
+        ...
+
+    async def upgrade_template(self, actor: str, reason: str, upgrade: Upgrade) -> Upgraded:
+        """Move reminders of one page to another version: those with occurrences to come or dead letters. Repeatable.
+
+        Those of which a delivery is open are left as they are. A moved one's revision rises, and it leaves an event
+        `template_upgraded`. A page holds up to 1,000 rows of the ledger, whatever their template.
         """
         ...
 

@@ -174,7 +174,10 @@ class Templates(Protocol):
     """Compiled templates."""
 
     def render(self, row: Claimed) -> Content:
-        """Render the row's template. Raises Unrenderable, with the reason that views show."""
+        """Render the row's template, in the version that the row is pinned to; without one, in the current one.
+
+        Raises Unrenderable, with the reason that views show; VersionUnknown if that version is not at hand.
+        """
         ...
 
 

@@ -106,6 +106,12 @@ class Views(Protocol):
         """The templates that are paused: `template, since, actor, reason`."""
         ...
 
+    async def pinned_templates(self) -> list[dict[str, Any]]:
+        """How many reminders with occurrences to come are pinned to which version, by name and version: `template,
+        version` (null: to none)`, reminders`.
+        """
+        ...
+
     async def invariants(self) -> list[tuple[str, int]]:
         """Each invariant that SQL can check, and how many rows break it."""
         ...

@@ -27,6 +27,7 @@ from duly.runtime.clock import SystemClock, SystemDice
 from duly.runtime.config import Config, Secret, Smtp, Webhook
 from duly.runtime.config import Template as ConfiguredTemplate
 from duly.runtime.quiet import QuietHours
+from duly.runtime.versions import PinnedTemplates
 from duly.runtime.worker import Plant
 
 __all__ = [
@@ -152,7 +153,7 @@ async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIte
     clock = SystemClock()
     compiled, policies = templates(config), ConfiguredPolicies(config)
     async with open_store(config) as store:
-        namespace = await store.namespace()
+        namespace, pinned = await store.namespace(), PinnedTemplates(store, compiled)
         plant = Plant(
             store=store,
             namespace=namespace,
@@ -160,12 +161,13 @@ async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIte
             transports={name: transport(one, clock) for name, one in config.providers.items()},
             lookers={name: _looker(one, clock) for name, one in config.providers.items() if isinstance(one, Webhook)},
             limits=limits(config),
-            templates=compiled,
+            templates=pinned,
             policies=policies,
             clock=clock,
             dice=SystemDice(),
             lease_seconds=config.lease_seconds,
             quiet=QuietHours(policies, {name: one.zone for name, one in config.accounts.items()}),
+            learn=pinned.learn,
         )
         if freeze_garbage:
             gc.freeze()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +19,7 @@ from functools import partial
 from typing import Final
 
 from duly.core.limits import Limits
+from duly.core.model import Claimed
 from duly.errors import StoreError, StoreUnavailable
 from duly.flows.claim import Cursors, claim, claim_alone
 from duly.flows.deliver import send_some, settle_some
@@ -60,6 +61,10 @@ FAILED_LOOP_PAUSE_SECONDS: Final = 1.0
 DRAIN_MARGIN_SECONDS: Final = 5.0
 
 
+async def knows_enough(rows: Iterable[Claimed]) -> None:
+    """Nothing has to be fetched for any row."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plant:
     """What bootstrap has built: the adapters that a worker runs on."""
@@ -76,6 +81,7 @@ class Plant:
     dice: Dice
     lease_seconds: float
     quiet: Quiet = anytime
+    learn: Callable[[Iterable[Claimed]], Awaitable[None]] = knows_enough  # what rendering claimed rows needs
 
 
 class Worker:
@@ -331,11 +337,15 @@ class Worker:
         plant = self._plant
         try:
             if self._turns.closed:
-                return await self._claim_alone(provider)
-            return await claim(plant.store, plant.clock, cursors, provider, limit, self.name, plant.lease_seconds)
+                batch = await self._claim_alone(provider)
+            else:
+                batch = await claim(plant.store, plant.clock, cursors, provider, limit, self.name, plant.lease_seconds)
         except StoreUnavailable as error:
             await self._outage.wait(error)
             return None
+        if batch is not None:
+            await plant.learn(batch.rows)
+        return batch
 
     async def _claim_alone(self, provider: str) -> Batch | None:
         if not self._turns.take(provider):

@@ -35,6 +35,7 @@ __all__ = [
     "HOLD",
     "LINE",
     "PAUSED_TEMPLATE",
+    "PINNED_TEMPLATE",
     "RECIPIENT",
     "REMINDER",
     "SUBMISSION",
@@ -69,8 +70,8 @@ FORGOTTEN: Final = (
 )
 WAITING: Final = ("count", "next_due_at")
 REMINDER: Final = (
-    *("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at", "next_label", "missed", "group"),
-    *("recipient_zone", "submitted", "generation"),
+    *("id", "account", "idempotency_key", "status", "schedule", "zone", "template", "template_version", "next_due_at"),
+    *("next_label", "missed", "group", "recipient_zone", "submitted", "generation"),
 )
 SUBMISSION: Final = (
     *("idempotency_key", "account", "to", "channels", "template", "data", "notify_at", "schedule", "zone", "missed"),
@@ -85,6 +86,7 @@ CONSENTS: Final = ("contact", "kind", "purpose", "channel", "address", "at", "so
 RECIPIENT: Final = ("id", "name", "email", "phone", "webhook", "zone", "locale")
 ACCOUNT: Final = ("account", "paused", "created_at")
 PAUSED_TEMPLATE: Final = ("template", "since", "actor", "reason")
+PINNED_TEMPLATE: Final = ("template", "version", "reminders")
 
 #: What becomes of occurrences that nobody saw in time, where a reminder does not say.
 MISSED_DEFAULT: Final = "latest"

@@ -34,8 +34,8 @@ FORGOTTEN = [
 ]
 EVENT = ["at", "kind", "from", "to", "actor", "reason", "evidence"]
 REMINDER = [
-    *("id", "account", "idempotency_key", "status", "schedule", "zone", "next_due_at", "next_local"),
-    *("next_label", "missed", "group", "recipient_zone", "deliveries", "events"),
+    *("id", "account", "idempotency_key", "status", "schedule", "zone", "template", "template_version", "next_due_at"),
+    *("next_local", "next_label", "missed", "group", "recipient_zone", "deliveries", "events"),
 ]
 MADE = ("held", "uncertain", "waiting", "sent", "rejected", "sending", "leased", "ready")
 RFC3339_UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")

@@ -53,12 +53,14 @@ async def _import(surface: Surface, config: Config, file: str, file_format: str 
     from duly.runtime.importing import import_rows
     from duly.runtime.outage import Outage
     from duly.runtime.telemetry import Telemetry, configure
+    from duly.runtime.versions import keep
 
     configure()
     compiled = templates(config)
     outage = Outage(SystemClock(), SystemDice(), Telemetry("import"))
     with open_rows(file, file_format) as rows:
         async with open_store(config) as store:
+            await outage.until_done(lambda: keep(store, compiled))
             zones = {name: account.zone for name, account in config.accounts.items()}
             intake = Intake(await store.namespace(), compiled, channels(config), zones.get)
             with RejectedFile(file) as rejects, surface.progress("importing", rows.total_bytes) as advance:

@@ -9,7 +9,7 @@ Rooms: `words`, `reminders` (schedule and tick), `sending` (claim to settle), `d
 """
 
 from duly.core.model.doubts import Doubtful, Guard, Look, Looked, LookKind
-from duly.core.model.reminders import Due, Fired, FiredNote, NewContact, NewDelivery, NewReminder
+from duly.core.model.reminders import Due, Fired, FiredNote, NewContact, NewDelivery, NewReminder, TemplateSource
 from duly.core.model.sending import (
     Attempt,
     Begun,
@@ -60,4 +60,5 @@ __all__ = [
     "Signal",
     "SignalKind",
     "Start",
+    "TemplateSource",
 ]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from duly.core.model.words import Channel, Lane
 from duly.core.states import State
 
-__all__ = ["Due", "Fired", "FiredNote", "NewContact", "NewDelivery", "NewReminder"]
+__all__ = ["Due", "Fired", "FiredNote", "NewContact", "NewDelivery", "NewReminder", "TemplateSource"]
 
 
 class NewContact(NamedTuple):
@@ -19,6 +19,18 @@ class NewContact(NamedTuple):
     channel: Channel
     address: str
     endpoint: bytes  # keys.NO_ENDPOINT unless the channel is webhook
+
+
+class TemplateSource(NamedTuple):
+    """What one version of a template is made of, and what its text may do as SMS."""
+
+    name: str
+    version: str
+    subject: str
+    text: str
+    html: str | None
+    sms_segments_max: int
+    sms_to_gsm: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +69,7 @@ class NewReminder:
     recipient_quiet_hours: tuple[str, ...] = ()  # his own, as windows are written
     late_until: str | None = None  # as submitted: how long a late one is still sent, marked as late
     group: str | None = None  # by which it may be cancelled together with others
+    template_version: str | None = None  # by which it is rendered; None: by whichever is current
 
 
 class Due(NamedTuple):

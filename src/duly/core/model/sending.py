@@ -122,6 +122,7 @@ class Claimed(NamedTuple):
     late_after: str | None = None  # the deadline as submitted, where a late one is sent with a mark
     recipient_quiet_hours: tuple[str, ...] = ()
     late: timedelta | None = None  # how late it is, set when it is rendered as late
+    template_version: str | None = None  # by which it was promised; None: whichever is current
 
 
 class Start(NamedTuple):

@@ -65,7 +65,7 @@ def _asks(caps: Mapping[bytes, Cap], found: Sequence[tuple[Any, ...]]) -> dict[b
 
 async def take_places(tx: Transaction, capped: Capped, begun: Collection[bytes]) -> None:
     """Reserve the places of capped rows that have begun."""
-    mine = sorted(begun & capped.asks.keys())
+    mine = sorted(capped.asks.keys() & begun)
     if mine:
         await tx.send("take_places", uuids(mine))
 

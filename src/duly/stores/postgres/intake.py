@@ -168,6 +168,7 @@ def _reminder_columns(numbers: dict[str, int], rows: Sequence[NewReminder]) -> l
         texts(row.grace for row in rows),
         texts(row.late_until for row in rows),
         texts(row.group for row in rows),
+        texts(row.template_version for row in rows),
     ]
 
 

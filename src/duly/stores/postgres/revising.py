@@ -97,4 +97,5 @@ def _columns(new: NewReminder) -> tuple[Any, ...]:
         new.late_until,
         new.group,
         new.body_hash,
+        new.template_version,
     )

@@ -43,7 +43,7 @@ def claimed(row: tuple[Any, ...], lane: str, lease_until: datetime, now: datetim
         reminder, key, status, occurrence, own_lane, due_at, deadline_at, endpoint, channel, address,
         ref, name, zone, locale, template, data, *revisions, paused, suppressed,
         blocked_until, block_reason, circuit, number, destination, body, frozen_template, template_version,
-        reminder_revision, recipient_revision, contact_revision, purpose, late_after, quiet_hours, _, _,
+        reminder_revision, recipient_revision, contact_revision, purpose, late_after, quiet_hours, pinned, _, _,
     ) = row  # fmt: skip
     return Claimed(
         identity, account_id, account, fence, attempts, spared, doubt, closed, granted, first_unknown_at,
@@ -55,7 +55,7 @@ def claimed(row: tuple[Any, ...], lane: str, lease_until: datetime, now: datetim
             destination, body, frozen_template, template_version, number,
             reminder_revision, recipient_revision, contact_revision, payload_hash(body),
         ),
-        purpose, late_after, tuple(quiet_hours or ()),
+        purpose, late_after, tuple(quiet_hours or ()), None, pinned,
     )  # fmt: skip
 
 

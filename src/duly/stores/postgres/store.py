@@ -26,6 +26,7 @@ from duly.core.model import (
     Settlement,
     Signal,
     Start,
+    TemplateSource,
 )
 from duly.core.revising import Standing
 from duly.core.rezoning import Retiming
@@ -44,6 +45,8 @@ from duly.ports import (
     Settled,
     Swept,
     TakenBack,
+    Upgrade,
+    Upgraded,
     Upserted,
     ZonedBatch,
 )
@@ -60,6 +63,7 @@ from duly.stores.postgres import (
     revising,
     rezoning,
     settling,
+    templates,
     ticks,
     upkeep,
 )
@@ -109,6 +113,18 @@ class PostgresStore:
     async def schedule(self, rows: Sequence[NewReminder]) -> list[Scheduled]:
         """See Store."""
         return await intake.schedule(self._shared, self._accounts, rows)
+
+    async def keep_templates(self, sources: Sequence[TemplateSource]) -> int:
+        """See Store."""
+        return await templates.keep(self._shared, sources)
+
+    async def template_sources(self, versions: Sequence[tuple[str, str]]) -> list[TemplateSource]:
+        """See Store."""
+        return await templates.sources(self._shared, versions)
+
+    async def upgrade_template(self, actor: str, reason: str, upgrade: Upgrade) -> Upgraded:
+        """See Store."""
+        return await templates.upgrade(self._shared, actor, reason, upgrade)
 
     async def due(self, limit: int, after: Due | None = None) -> DueBatch:
         """See Store."""

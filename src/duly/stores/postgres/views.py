@@ -154,6 +154,10 @@ class PostgresViews:
         """See Views.paused_templates."""
         return await self._listed("paused_templates", documents.PAUSED_TEMPLATE, limit)
 
+    async def pinned_templates(self) -> list[dict[str, Any]]:
+        """See Views.pinned_templates."""
+        return await self._listed("pinned_templates", documents.PINNED_TEMPLATE)
+
     async def invariants(self) -> list[tuple[str, int]]:
         """See Views.invariants."""
         return [(name, await self._count(INVARIANT + name)) for name in _named(INVARIANT)]

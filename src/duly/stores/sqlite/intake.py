@@ -120,6 +120,7 @@ def reminder_values(account: int, new: NewReminder) -> dict[str, Any]:
         "grace": new.grace,
         "late_until": new.late_until,
         "group": new.group,
+        "template_version": new.template_version,
     }
 
 

@@ -93,7 +93,7 @@ def claimed(row: Sequence[Any], attempts: int, lease_until: datetime, bytes_befo
         reminder, reminder_key, reminder_status, occurrence, lane, due_at, deadline_at,
         endpoint, channel, address, ref, name, zone, locale, template, data,
         account_revision, reminder_revision, recipient_revision, contact_revision,
-        paused, suppressed, blocked_until, block_reason, circuit, purpose, late_after, quiet_hours,
+        paused, suppressed, blocked_until, block_reason, circuit, purpose, late_after, quiet_hours, pinned,
     ) = row  # fmt: skip
     return Claimed(  # by place, in the order of the fields: half the time of 32 keywords
         delivery,
@@ -131,6 +131,8 @@ def claimed(row: Sequence[Any], attempts: int, lease_until: datetime, bytes_befo
         purpose,
         late_after,
         tuple(orjson.loads(quiet_hours)) if quiet_hours else (),
+        None,
+        pinned,
     )
 
 

@@ -31,6 +31,7 @@ from duly.core.model import (
     Settlement,
     Signal,
     Start,
+    TemplateSource,
 )
 from duly.core.revising import Standing
 from duly.core.rezoning import Retiming
@@ -49,6 +50,8 @@ from duly.ports import (
     Settled,
     Swept,
     TakenBack,
+    Upgrade,
+    Upgraded,
     Upserted,
     ZonedBatch,
 )
@@ -69,6 +72,7 @@ from duly.stores.sqlite import (
     rezoning,
     sending,
     settling,
+    templates,
     upkeep,
 )
 from duly.stores.sqlite.connect import Database
@@ -133,6 +137,18 @@ class SqliteStore:
     async def schedule(self, rows: Sequence[NewReminder]) -> list[Scheduled]:
         """See Store.schedule."""
         return await self._write(partial(intake.schedule, self._writer, rows))
+
+    async def keep_templates(self, sources: Sequence[TemplateSource]) -> int:
+        """See Store.keep_templates."""
+        return await self._write(partial(templates.keep, self._writer, sources))
+
+    async def template_sources(self, versions: Sequence[tuple[str, str]]) -> list[TemplateSource]:
+        """See Store.template_sources."""
+        return await self._read(partial(templates.sources, self._reader, versions))
+
+    async def upgrade_template(self, actor: str, reason: str, upgrade: Upgrade) -> Upgraded:
+        """See Store.upgrade_template."""
+        return await self._write(partial(templates.upgrade, self._writer, actor, reason, upgrade))
 
     async def due(self, limit: int, after: Due | None = None) -> DueBatch:  # noqa: ARG002 - an update leaves nothing dead
         """See Store.due."""

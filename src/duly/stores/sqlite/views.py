@@ -104,6 +104,10 @@ class SqliteViews:
         """See Views.paused_templates."""
         return await self._read(_listed, "paused_templates", documents.PAUSED_TEMPLATE, {"limit": limit})
 
+    async def pinned_templates(self) -> list[dict[str, Any]]:
+        """See Views.pinned_templates."""
+        return await self._read(_listed, "pinned_templates", documents.PINNED_TEMPLATE, {})
+
     async def invariants(self) -> list[tuple[str, int]]:
         """See Views.invariants."""
         return await self._read(_invariants)
