@@ -86,6 +86,29 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     assert duly(folder, environ, "show", "visit-9", "--account", "harbour-lofts")["status"] == "cancelled"
 
 
+def test_a_reminder_is_changed_as_the_page_says(tmp_path: Path) -> None:
+    """It moves, is replaced, stands still and goes on, and is cancelled with its group."""
+    printed, environ = run("docs/howto/change-a-reminder.md", tmp_path)
+    page = (ROOT / "docs/howto/change-a-reminder.md").read_text(encoding="utf-8")
+    told = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    assert len(told) == 3
+    assert all(text in printed for text in told)
+    assert "24 h and 1 h before 2035-06-06T10:00" in printed
+    assert "It stands still until it is resumed" in printed
+    folder = tmp_path / "change"
+    assert duly(folder, environ, "show", "visit-2", "--account", "harbour-lofts")["status"] == "cancelled"
+
+
+def test_who_moves_is_followed_as_the_page_says(tmp_path: Path) -> None:
+    """Nine o'clock is nine o'clock in the other city, and other data have nothing to tell."""
+    printed, environ = run("docs/howto/zones.md", tmp_path)
+    assert "1 rows: 0 created, 1 changed, 0 same, 0 rejected, 1 zone changed, 1 retimed\n" in printed
+    assert "It is next due on Tue 5 Jun 2035 09:00 in America/Los_Angeles (16:00 UTC)." in printed
+    assert "0 reminders told by others; 0 moved, 0 as before" in printed
+    shown = duly(tmp_path / "zones", environ, "show", "visit-1", "--account", "harbour-lofts")
+    assert shown["next_due_at"] == "2035-06-05T16:00:00Z"
+
+
 def test_a_reminder_is_tried_out_as_the_page_says(tmp_path: Path) -> None:
     """It is shown, and one is sent to the operator, of which the ledger knows nothing."""
     printed, environ = run("docs/howto/try-out.md", tmp_path)

@@ -74,7 +74,9 @@ def answer(raw: Any) -> NewReminder | Rejection:
 def check(raw: Any) -> NewReminder | Rejection:
     """Accept or reject, soon; an accepted row is fit for any database, and a reason is one line."""
     with soon():
+        asked = intake().asks_zone(raw)
         made = answer(raw)
+    assert asked is None or all(map(is_recordable, asked))
     if isinstance(made, Rejection):
         assert len(str(made).splitlines()) == 1
         assert len(str(made)) < 500

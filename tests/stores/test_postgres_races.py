@@ -10,15 +10,17 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any, Final
 
 import pytest
 
 from duly.core.firing import fire
 from duly.core.model import Begun, Channel, Claimed, Outcome, Result, Scheduled, Signal, SignalKind
+from duly.core.rezoning import Retiming
 from duly.core.states import State
 from duly.ports import Cancelled, ClaimOrder, Settled
-from duly.stores.postgres import PostgresStore, claims, settling, ticks, upkeep
+from duly.stores.postgres import PostgresStore, claims, rezoning, settling, ticks, upkeep
 from duly.stores.postgres.arrays import texts
 from duly.stores.postgres.connect import Transaction
 from duly.stores.postgres.guarding import Covered
@@ -405,5 +407,91 @@ def test_of_two_ticks_one_moves_the_schedule_on(race: Run) -> None:
             second = await arena.waits(arena.store.materialise(fired))
         assert await second == (0, 0, 1)
         assert await arena.ledger.value("select count(*) from work") == 1
+
+    race(act)
+
+
+# --- zones ---------------------------------------------------------------------------------------
+
+
+async def zoned(arena: Race, *names: str, due_in: float = -1) -> list[Retiming]:
+    """Reminders whose moment other zone data told, and their moment an hour later."""
+    await arena.scene.schedule(*names, due_in=due_in, zone="Europe/Berlin", zone_data="2026a")
+    rows = (await arena.store.zoned(bytes(16), 1_000, "2026b")).rows
+    hour = timedelta(hours=1)
+    return [
+        Retiming(row.reminder, 1, row.due_at, row.due_at + hour, row.deadline_at + hour, None, "2026b", "{}")
+        for row in rows
+    ]
+
+
+def test_a_retiming_that_waited_for_a_tick_is_stale(race: Run) -> None:
+    """What a tick was about to make deliveries of is not moved; it is one delivery."""
+
+    async def act(arena: Race) -> None:
+        wanted = await zoned(arena, "r")
+        batch = await arena.store.due(10)
+        fired = [fire(row, batch.now, NAMESPACE, PROVIDERS) for row in batch.rows]
+        async with arena.held() as tx:
+            assert len(await ticks._advance(tx, fired)) == 1
+            assert len(await ticks._add_deliveries(tx, fired[0].deliveries, Covered())) == 1
+            retime = await arena.waits(arena.store.retime("ana", "zone_data_changed", wanted))
+        assert await retime == frozenset()
+        assert await arena.ledger.value("select count(*) from work") == 1
+
+    race(act)
+
+
+def test_a_tick_that_waited_for_a_retiming_is_stale(race: Run) -> None:
+    """A tick that had read the moment before it moved writes nothing."""
+
+    async def act(arena: Race) -> None:
+        wanted = await zoned(arena, "r")
+        batch = await arena.store.due(10)
+        fired = [fire(row, batch.now, NAMESPACE, PROVIDERS) for row in batch.rows]
+        async with arena.held() as tx:
+            assert await rezoning.retime_in(tx, "ana", "zone_data_changed", wanted) == {wanted[0].reminder}
+            tick = await arena.waits(arena.store.materialise(fired))
+        assert await tick == (0, 0, 1)
+        assert (await arena.scene.tick()).created == 0
+
+    race(act)
+
+
+def test_a_cancel_and_a_retiming_wait_for_each_other(race: Run) -> None:
+    """Whoever comes second finds what the first has written: a cancelled reminder has no moment to move."""
+
+    async def act(arena: Race) -> None:
+        first, second = await zoned(arena, "r", "s", due_in=3600)
+        async with arena.held() as tx:
+            await upkeep._cancel_reminder(tx, "somebody", "moved_out", first.reminder)
+            retime = await arena.waits(arena.store.retime("ana", "zone_data_changed", [first]))
+        assert await retime == frozenset()
+        async with arena.held() as tx:
+            assert await rezoning.retime_in(tx, "ana", "zone_data_changed", [second]) == {second.reminder}
+            cancel = await arena.waits(
+                arena.store.cancel("somebody", "moved_out", reminder=second.reminder, delivery=None)
+            )
+        await cancel
+        assert (await arena.scene.views.show_reminder(second.reminder))["next_due_at"] is None
+
+    race(act)
+
+
+def test_retimings_and_ticks_of_many_end(race: Run) -> None:
+    """Many at once, in any order of rows: each reminder is either moved or fired, and never both."""
+
+    async def act(arena: Race) -> None:
+        wanted = await zoned(arena, *(f"r{number}" for number in range(200)))
+        batch = await arena.store.due(200)
+        fired = [fire(row, batch.now, NAMESPACE, PROVIDERS) for row in batch.rows]
+        other = await arena.ledger.another()
+        parts = [wanted[start : start + 50] for start in (150, 0, 100, 50)]
+        moves = [other.retime("ana", "zone_data_changed", part[::-1]) for part in parts]
+        ticked = [arena.store.materialise(fired[start : start + 50]) for start in (0, 150, 50, 100)]
+        *moved, a, b, c, d = await asyncio.gather(*moves, *ticked)
+        created = sum(one.created for one in (a, b, c, d))
+        assert sum(map(len, moved)) + created == 200
+        assert await arena.ledger.value("select count(*) from reminder where next_due_at is not null") == 200 - created
 
     race(act)

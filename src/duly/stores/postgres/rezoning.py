@@ -15,9 +15,9 @@ from duly.core.upcoming import Resumption, Timing
 from duly.errors import NotFound
 from duly.ports import ZonedBatch
 from duly.stores.postgres.arrays import ints, texts, times, uuids
-from duly.stores.postgres.connect import Connections
+from duly.stores.postgres.connect import Connections, Transaction
 
-__all__ = ["pause_reminder", "paused_reminder", "recipient_zones", "resume_reminder", "retime", "zoned"]
+__all__ = ["pause_reminder", "paused_reminder", "recipient_zones", "resume_reminder", "retime", "retime_in", "zoned"]
 
 
 async def zoned(
@@ -37,6 +37,12 @@ async def retime(connections: Connections, actor: str, reason: str, rows: Sequen
     """See Store.retime."""
     if not rows:
         return frozenset()
+    async with connections.transaction() as tx:
+        return await retime_in(tx, actor, reason, rows)
+
+
+async def retime_in(tx: Transaction, actor: str, reason: str, rows: Sequence[Retiming]) -> frozenset[bytes]:
+    """The steps of a retiming, within a transaction."""
     ordered = sorted(rows, key=lambda row: row.reminder)
     ids = uuids([row.reminder for row in ordered])
     columns = (
@@ -49,10 +55,9 @@ async def retime(connections: Connections, actor: str, reason: str, rows: Sequen
         texts(row.zone_data for row in ordered),
         texts(row.evidence for row in ordered),
     )
-    async with connections.transaction() as tx:
-        await tx.send("keep_out_guard")
-        await tx.send("lock_timings", ids)
-        found = await tx.rows("retime", *columns, actor, reason)
+    await tx.send("keep_out_guard")
+    await tx.send("lock_timings", ids)
+    found = await tx.rows("retime", *columns, actor, reason)
     return frozenset([identity for (identity,) in found])
 
 
