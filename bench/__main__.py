@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.delivering import measure_work
-from bench.discovery import measure_backlog, measure_tick
+from bench.discovery import measure_backlog, measure_schedules, measure_tick
 from bench.grounds import GROUNDS, Ground, open_ground
 from bench.importing import measure_import
 from bench.installation import Installation, open_installation
@@ -22,10 +22,11 @@ from bench.readings import machine
 from bench.report import show
 from duly.errors import DulyError
 
-PARTS: Final = ("work", "tick", "memory", "import")
+PARTS: Final = ("work", "tick", "schedules", "memory", "import")
 WORK_ROWS: Final = 18_400
 BACKLOG_ROWS: Final = 200_000
 IMPORT_ROWS: Final = 50_000
+SCHEDULES_ROWS: Final = 1_000_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,6 +79,8 @@ def _measure(
     if part == "tick":
         small = measure_tick(ground, installation, WORK_ROWS)
         return [small, measure_backlog(ground, installation, chosen.rows or BACKLOG_ROWS)]
+    if part == "schedules":
+        return measure_schedules(ground, installation, chosen.rows or SCHEDULES_ROWS)
     if part == "memory":
         ticked = measured.get("tick")
         return ticked[-1] if ticked else measure_backlog(ground, installation, chosen.rows or BACKLOG_ROWS)

@@ -27,7 +27,13 @@ def show(figures: Figures) -> None:
 
 
 def _tables(databases: Mapping[str, Figures]) -> Iterator[Table]:
-    for part, build in (("work", _work), ("tick", _tick), ("memory", _memory), ("import", _import)):
+    for part, build in (
+        ("work", _work),
+        ("tick", _tick),
+        ("schedules", _schedules),
+        ("memory", _memory),
+        ("import", _import),
+    ):
         measured = {name: parts[part] for name, parts in databases.items() if part in parts}
         if measured:
             yield build(measured)
@@ -70,6 +76,17 @@ def _tick(measured: Mapping[str, Any]) -> Table:
     for name, sizes in measured.items():
         for one in sizes:
             table.add_row(name, f"{one['rows']:,}", f"{one['seconds']:.2f}", f"{one['rows_per_second']:,}")
+    return table
+
+
+def _schedules(measured: Mapping[str, Figures]) -> Table:
+    table = _table(
+        "schedules: a tick over reminders that repeat in many ways, of which a tenth is due",
+        *("", "reminders", "due", "seconds", "rows per second", "MiB"),
+    )
+    for name, one in measured.items():
+        counted = (f"{one['reminders']:,}", f"{one['rows']:,}")
+        table.add_row(name, *counted, f"{one['seconds']:.2f}", f"{one['rows_per_second']:,}", str(one["peak_mib"]))
     return table
 
 

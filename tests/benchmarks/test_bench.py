@@ -29,12 +29,21 @@ def test_work_and_import_are_measured(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "duly" in capsys.readouterr().out
 
 
+def test_schedules_are_measured(tmp_path: Path) -> None:
+    """A tenth of the reminders is due, each once, in whatever way it repeats."""
+    file = tmp_path / "figures.json"
+    options = ["--only", "schedules", "--database", "sqlite", "--rows", "800", "--json", str(file)]
+    assert main(options) == 0
+    measured = json.loads(file.read_text("utf-8"))["databases"]["sqlite"]["schedules"]
+    assert (measured["reminders"], measured["rows"]) == (800, 80)
+
+
 @pytest.mark.parametrize("part", ["work,play", ""])
 def test_an_unknown_part_is_wrong_usage(part: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A part that is not there is refused, with the names of those that are."""
     with pytest.raises(SystemExit, match="2"):
         main(["--only", part])
-    assert "work, tick, memory, import" in capsys.readouterr().err
+    assert "work, tick, schedules, memory, import" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
