@@ -214,6 +214,17 @@ def test_an_occurrence_that_is_none_any_more_is_not_fired() -> None:
     assert [one.due_at for one in due_too.deliveries] == [NINE_IN_BERLIN + DAY]
 
 
+def test_a_rule_from_an_instant_is_not_read_in_another_zone() -> None:
+    """A zone that nobody knows here is no reason to fire by the clocks of UTC: it stands still, and says why."""
+    schedule = Schedule(NOW, read_repeat("0 9 * * *", None))
+    row = timing(schedule)
+    unknown = {"schedule": row.schedule, "label": row.label, "zone": "Mars/Olympus", "due_at": row.due_at}
+    written = fire(due(**unknown), row.due_at, "ns", {"webhook": "hooks"})
+    assert written.deliveries == ()
+    assert written.note is not None
+    assert (written.note.kind, written.note.reason) == ("paused", "zone_unknown")
+
+
 # --- going on ------------------------------------------------------------------------------------
 
 

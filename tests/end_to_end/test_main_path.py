@@ -137,17 +137,17 @@ def _rows(receiver: Receiver) -> list[dict[str, Any]]:
 
 def test_import_counts_every_row(story: Story) -> None:
     """An import says how many rows it read, created, knew already and rejected."""
-    assert story.imported == {"rows": 7, "created": 7, "already": 0, "rejected": 0}
+    assert story.imported == {"rows": 7, "created": 7, "already": 0, "rejected": 0, "revised": 0}
 
 
 def test_a_spreadsheets_csv_is_read(story: Story) -> None:
     """A CSV with a byte order mark, semicolons and a quoted line break gives the rows that it holds."""
-    assert story.imported_csv == {"rows": 2, "created": 2, "already": 0, "rejected": 0}
+    assert story.imported_csv == {"rows": 2, "created": 2, "already": 0, "rejected": 0, "revised": 0}
 
 
 def test_importing_again_creates_nothing(story: Story) -> None:
     """The same file a second time finds every row already there."""
-    assert story.imported_again == {"rows": 7, "created": 0, "already": 7, "rejected": 0}
+    assert story.imported_again == {"rows": 7, "created": 0, "already": 7, "rejected": 0, "revised": 0}
 
 
 def test_a_tick_makes_what_is_due(story: Story) -> None:
@@ -275,7 +275,7 @@ def test_explain_is_a_paragraph(story: Story) -> None:
 
 def test_explain_tells_what_comes_next(story: Story) -> None:
     """`explain` of a reminder of the future says when it is due."""
-    assert "next due at 2099-01-01" in story.views.explained_later["explanation"]
+    assert "next due on Thu 1 Jan 2099 04:00 in America/New_York (09:00 UTC)" in story.views.explained_later["explanation"]
 
 
 # --- up, stdin, rejections -----------------------------------------------------------------------
@@ -297,7 +297,7 @@ def test_a_rejected_row_is_set_aside_with_its_reason(duly: Installation, receive
     rows = [good | {"template": "vist"}, good, reminder("bad-address", email="nobody"), good | {"notify_at": DUE}]
     (duly.folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "{nonsense\n")
     run = duly.run("import", "rows.jsonl", "--json")
-    assert run.document == {"rows": 5, "created": 1, "already": 0, "rejected": 4}
+    assert run.document == {"rows": 5, "created": 1, "already": 0, "rejected": 4, "revised": 0}
     rejected = duly.folder / "rows.jsonl.rejected.jsonl"
     told = [json.loads(line) for line in rejected.read_text().splitlines()]
     assert [(one["line"], one["field"]) for one in told] == [
@@ -323,5 +323,5 @@ def test_strict_still_takes_the_good_rows(duly_on_sqlite: Installation, receiver
     rows = [reminder("a", webhook=receiver.url("ok")), reminder("b", webhook="ftp://prvt.example.com")]
     text = "".join(json.dumps(row) + "\n" for row in rows)
     run = duly_on_sqlite.run("import", "-", "--strict", "--json", stdin=text, code=1)
-    assert run.document == {"rows": 2, "created": 1, "already": 0, "rejected": 1}
+    assert run.document == {"rows": 2, "created": 1, "already": 0, "rejected": 1, "revised": 0}
     assert (duly_on_sqlite.folder / "stdin.rejected.jsonl").exists()

@@ -61,7 +61,7 @@ def fire(row: Due, now: datetime, namespace: str, providers: Mapping[str, str], 
 def _fire_schedule(
     row: Due, schedule: Schedule, now: datetime, namespace: str, providers: Mapping[str, str], zone: tzinfo | None
 ) -> Fired:
-    if zone is None and schedule.start.tzinfo is None:
+    if zone is None and _follows_clocks(row, schedule):
         return _stand_still(row, "zone_unknown")
     caught = catch_up(schedule, zone, row.label or ONCE, now, _policy(row.missed, row.grace), row.due_at)
     occurrences = [_occurrence(row, schedule, zone, slot) for slot in caught.fire]
@@ -77,6 +77,11 @@ def _fire_schedule(
         upcoming.deadline_at if upcoming else None,
         _missed(row, caught) if caught.skipped else None,
     )
+
+
+def _follows_clocks(row: Due, schedule: Schedule) -> bool:
+    """Whether its moments are told by a zone: wall times, and rules for which a zone was named."""
+    return schedule.start.tzinfo is None or (schedule.repeat is not None and row.zone is not None)
 
 
 def _occurrence(row: Due, schedule: Schedule, zone: tzinfo | None, slot: Slot) -> Occurrence:

@@ -116,8 +116,10 @@ def _refusal(rejection: Rejection) -> str:
 def _tell(surface: Surface, done: Rescheduled) -> None:
     from duly.core.revising import Revised
 
-    surface.result(_document(done), _text(done) if done.answer is Revised.MOVED else "nothing was changed")
-    if done.answer is not Revised.MOVED:
+    moved = done.answer is Revised.MOVED
+    if moved or surface.as_json:
+        surface.result(_document(done), _text(done))
+    if not moved:
         surface.note(REFUSALS[done.answer])
         raise typer.Exit(1)
 
