@@ -209,8 +209,8 @@ FAULTS: Final = (
         "a repeat has other bytes than what may have been accepted",
         "every attempt renders, whether or not an earlier one binds",
         "flows/deliver.py",
-        "        frozen = _bytes_that_bind(row) or route.provider.freeze(row, route.templates.render(row), now)\n",
-        "        frozen = route.provider.freeze(row, route.templates.render(row), now)\n",
+        "        frozen = _bytes_that_bind(row) or _freeze(route, mark_late(row, now), now)\n",
+        "        frozen = _freeze(route, mark_late(row, now), now)\n",
         ("DoubtBindsBytes",),
     ),
     Planted(
