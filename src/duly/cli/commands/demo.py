@@ -132,11 +132,14 @@ async def _import(config: Config, receiver: Receiver, count: int) -> dict[str, i
     from duly.core.model import Scheduled
     from duly.intake import Intake
     from duly.runtime.bootstrap import channels, open_store, templates
+    from duly.runtime.versions import keep
     from duly.stores import migrate
 
     await migrate.apply(config.database.reveal(), config.namespace, "demo")
     async with open_store(config) as store:
-        intake = Intake(await store.namespace(), templates(config), channels(config), lambda _: None)
+        compiled = templates(config)
+        await keep(store, compiled)
+        intake = Intake(await store.namespace(), compiled, channels(config), lambda _: None)
         answers: list[Scheduled] = []
         batch = []
         for row in _reminders(receiver, count):
