@@ -275,7 +275,8 @@ def test_explain_is_a_paragraph(story: Story) -> None:
 
 def test_explain_tells_what_comes_next(story: Story) -> None:
     """`explain` of a reminder of the future says when it is due."""
-    assert "next due at 2099-01-01" in story.views.explained_later["explanation"]
+    due = "Thu 1 Jan 2099 04:00 in America/New_York (09:00 UTC)"
+    assert f"next due on {due}." in story.views.explained_later["explanation"]
 
 
 # --- up, stdin, rejections -----------------------------------------------------------------------
