@@ -1,4 +1,4 @@
-"""What every test stands on: no settings from outside, a Ctrl-C that is heard, properties that are the same anywhere.
+"""What every test stands on: nothing from outside, a Ctrl-C that is heard, logs of its own, the same properties anywhere.
 
 A `DULY_...` variable of the shell that started pytest would configure the code under test, so they are
 taken away before anything is imported. The few that are meant for the tests themselves stay.
@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from typing import Final
 
+import pytest
+import structlog
 from hypothesis import settings
 
 FOR_TESTS: Final = {"DULY_TEST_POSTGRES", "DULY_TEST_POSTGRES_REQUIRED"}
@@ -26,3 +29,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+
+@pytest.fixture(autouse=True)
+def logs_of_its_own() -> Iterator[None]:
+    """A command that runs inside of a test sets logging up for a stream that ends with it."""
+    yield
+    structlog.reset_defaults()
