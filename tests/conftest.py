@@ -1,4 +1,4 @@
-"""What every test stands on: nothing from outside, a Ctrl-C that is heard, logs of its own, the same properties anywhere.
+"""What every test stands on: nothing from outside, a Ctrl-C that is heard, logs of its own, properties that repeat.
 
 A `DULY_...` variable of the shell that started pytest would configure the code under test, so they are
 taken away before anything is imported. The few that are meant for the tests themselves stay.

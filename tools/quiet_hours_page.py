@@ -17,9 +17,6 @@ HEAD: Final = f"""\
 
 This page is written by `make docs`; its table comes from `src/duly/core/regions.py`.
 
-**Not kept yet.** This version reads and checks what stands here, and `duly config` shows it. No delivery waits for
-it yet.
-
 ```toml
 [accounts.harbour-lofts]
 zone = "America/New_York"
@@ -42,17 +39,21 @@ comes twice is its first pass. A window that would then end before it starts is 
 
 ## Whose clock
 
-The recipient's zone (`to.zone`). If it is not given, his phone number's: its prefix may stand for up to
-{CANDIDATES_ZONES_MAX} zones, and then a reminder goes only when it may go in all of them. People move and keep their
-numbers, so a zone is better. If there is no number, or it says too little (a toll-free one), the account's `zone`,
-which is why an account with quiet hours must have one. UTC is never assumed.
+The recipient's zone (`to.zone`). If it is not known and he is reminded by SMS, his number's: its prefix may stand for
+up to {CANDIDATES_ZONES_MAX} zones, and then a reminder goes only when it may go in all of them. People move and keep
+their numbers, so a zone is better. If there is no number, or it says too little (a toll-free one), the account's
+`zone`, which is why an account with quiet hours must have one. UTC is never assumed.
 
 Where several zones leave no free time at all, the search for it ends at midnight UTC, 14 to 15 days on, and is made
 again then.
 
 ## Which reminders
 
-Those of every `purpose` but `security`. With `quiet_purposes = ["marketing"]`, those of these purposes and no others.
+A reminder may bring windows of its own: `"to": {{"id": "tenant-17", "quiet_hours": ["21:00-08:00"]}}`. They hold
+beside the account's, for this reminder, whatever its purpose is but `security`. One that brings none takes those with
+which its recipient was first named.
+
+Every `purpose` but `security` keeps the account's. With `quiet_purposes = ["marketing"]`, these purposes and no others.
 
 ## Frequency caps
 

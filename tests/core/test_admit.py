@@ -7,6 +7,7 @@ import pytest
 from duly.core.admit import Go, Stop, admit
 from duly.core.limits import Limits
 from duly.core.model import Block, Capabilities, Claimed
+from duly.core.quiet_hours import Look
 from duly.core.states import State, check
 from tests.core.values import KEYED, NOTHING, NOW, claimed, in_doubt, later
 
@@ -21,6 +22,19 @@ def ask(row: Claimed, promise: Capabilities = KEYED) -> Go | Stop:
 def test_a_row_without_objection_may_be_sent_until_the_lease_is_no_longer_trusted() -> None:
     """Nothing objects: the trusted end of the lease is the earliest bound."""
     assert ask(claimed()) == Go(TRUST)
+
+
+def test_quiet_hours_put_it_off_until_they_end() -> None:
+    """While it is quiet nothing begins; doubt or not, it waits for the first allowed instant."""
+    quiet = Look(later(hours=8), later(hours=21))
+    for row in (claimed(), in_doubt()):
+        assert admit(row, NOW, TRUST, KEYED, LIMITS, quiet) == Stop(State.WAITING, "quiet_hours", later(hours=8))
+
+
+def test_the_next_quiet_hour_bounds_the_answer() -> None:
+    """What may begin now has to begin before it is quiet again."""
+    assert admit(claimed(), NOW, TRUST, KEYED, LIMITS, Look(None, later(seconds=9))) == Go(later(seconds=9))
+    assert admit(claimed(), NOW, TRUST, KEYED, LIMITS, Look(None, later(hours=9))) == Go(TRUST)
 
 
 def test_the_deadline_bounds_the_answer() -> None:

@@ -38,30 +38,87 @@ def work(duly: Installation) -> None:
     duly.told("work", "--until-idle", "--patience", "0")
 
 
-def test_a_one_off_of_a_week_ago_is_handled_once_and_explained(duly: Installation, receiver: Receiver) -> None:
-    """The tick finds it, writes it as expired, and no second one; the record says why nothing came."""
-    duly.take([reminder("old", webhook=receiver.url("ok"), due_in=-7 * 86_400)])
-    assert [duly.told("tick")["created"] for _ in range(2)] == [1, 0]
-    work(duly)
-    (one,) = deliveries(duly, reminder="old")
-    assert (one["status"], one["reason"], one["attempts"]) == ("expired", "deadline_passed_before_tick", 0)
-    assert "its deadline had passed before the tick found it" in duly.run("explain", one["id"]).out
-    assert receiver.requests == 0
+class Story:
+    """Reminders of many kinds, imported together, and worked on once."""
+
+    def __init__(self, duly: Installation, hook: str) -> None:
+        self.duly, self.now = duly, datetime.now(UTC).replace(microsecond=0)
+        self.begun, self.anchor = local(days=-400, minutes=-1), self.now + timedelta(hours=2)
+        self.quiet_until = self.now + timedelta(hours=2)
+        duly.take([self.old(hook), self.daily(hook), self.visit(hook), *self.in_quiet_hours(hook)])
+        self.ticked = [duly.told("tick")["created"] for _ in range(2)]
+        duly.told("work", "--until-idle", "--patience", "0")
+        self.ledger = duly.ledger()
+
+    def old(self, hook: str) -> dict[str, Any]:
+        """Due a week ago."""
+        return reminder("old", webhook=hook, due_in=-7 * 86_400)
+
+    def daily(self, hook: str) -> dict[str, Any]:
+        """Every day, since more than a year ago."""
+        return reminder("daily", webhook=hook) | {"notify_at": self.begun, "zone": "UTC", "repeat": "FREQ=DAILY"}
+
+    def visit(self, hook: str) -> dict[str, Any]:
+        """A day before it, and an hour and a half."""
+        offsets = {"starts_at": self.anchor.isoformat(), "before": ["PT24H", "PT90M"], "deadline": "PT1H"}
+        return reminder("visit", webhook=hook) | {"notify_at": None, **offsets}
+
+    def in_quiet_hours(self, hook: str) -> list[dict[str, Any]]:
+        """It is quiet where they live, until in two hours."""
+        window = f"{self.now - timedelta(hours=1):%H:%M}-{self.quiet_until:%H:%M}"
+        rows = [
+            reminder(key, webhook=hook) | {"purpose": purpose}
+            for key, purpose in (("call", "service"), ("code", "security"))
+        ]
+        for row in rows:
+            row["to"] |= {"zone": "UTC", "quiet_hours": [window]}
+        return rows
+
+    def shown(self, key: str) -> dict[str, Any]:
+        """A reminder as `duly show` tells it."""
+        found: dict[str, Any] = self.duly.told("show", key, "--account", ACCOUNT)
+        return found
 
 
-def test_what_repeats_begins_when_it_is_submitted(duly: Installation, receiver: Receiver) -> None:
-    """A daily reminder whose rule began last year fires once for now, and its next occurrence is tomorrow's."""
-    begun = local(days=-400, minutes=-1)
-    due = local(minutes=-1)
-    duly.take(
-        [reminder("daily", webhook=receiver.url("ok")) | {"notify_at": begun, "zone": "UTC", "repeat": "FREQ=DAILY"}]
-    )
-    work(duly)
-    (one,) = deliveries(duly, reminder="daily")
-    assert (one["status"], one["occurrence"]) == ("sent", f"{due[:10]}T{begun[11:]}")
-    shown = duly.told("show", "daily", "--account", ACCOUNT)
+def test_each_is_sent_at_its_moment(duly: Installation, receiver: Receiver) -> None:
+    """One-offs are always written, what repeats begins now, offsets have their records, and quiet hours are kept."""
+    story = Story(duly, receiver.url("ok"))
+    assert story.ticked == [5, 0]
+    assert receiver.requests == 2  # the daily one, and the code
+    _a_week_ago(story)
+    _every_day(story)
+    _before_an_anchor(story)
+    _in_quiet_hours(story)
+
+
+def _a_week_ago(story: Story) -> None:
+    """It was written as expired, and the record says why nothing came."""
+    one = story.ledger["old"]
+    assert (one["status"], one["reason"], one["attempts"]) == ("expired", "deadline_passed_before_tick", [])
+    assert "its deadline had passed before the tick found it" in story.duly.run("explain", one["id"]).out
+
+
+def _every_day(story: Story) -> None:
+    """It fired once for now, and its next occurrence is a day later."""
+    one, shown = story.ledger["daily"], story.shown("daily")
+    assert (one["status"], one["occurrence"][11:]) == ("sent", story.begun[11:])
     assert shown["status"] == "active"
-    assert shown["next_due_at"][:10] == local(days=1, minutes=-1)[:10]
+    assert datetime.fromisoformat(shown["next_due_at"]) - datetime.fromisoformat(one["due_at"]) == timedelta(days=1)
+
+
+def _before_an_anchor(story: Story) -> None:
+    """A day before was too late; an hour and a half before is next."""
+    day, shown = story.ledger["visit"], story.shown("visit")
+    assert (day["occurrence"], day["status"]) == ("-PT24H", "expired")
+    assert (shown["status"], shown["next_due_at"]) == ("active", instant(story.anchor - timedelta(minutes=90)))
+
+
+def _in_quiet_hours(story: Story) -> None:
+    """It waits until they end, and the record says until when; security goes out."""
+    call, code = story.ledger["call"], story.ledger["code"]
+    assert (call["status"], call["reason"], call["attempts"]) == ("waiting", "quiet_hours", [])
+    assert call["next_at"][:16] == f"{story.quiet_until:%Y-%m-%dT%H:%M}"
+    assert code["status"] == "sent"
 
 
 def test_what_no_tick_found_is_sent_as_its_policy_says(duly: Installation, receiver: Receiver) -> None:
@@ -82,18 +139,6 @@ def test_what_no_tick_found_is_sent_as_its_policy_says(duly: Installation, recei
     assert [len(deliveries(duly, reminder=key)) for key in ("latest", "three", "none")] == [1, 3, 0]
     (event,) = duly.told("show", "latest", "--account", ACCOUNT)["events"]
     assert (event["kind"], event["evidence"]["skipped"], event["evidence"]["first"]) == ("missed", 12, label)
-
-
-def test_offsets_before_an_anchor_each_have_their_record(duly: Installation, receiver: Receiver) -> None:
-    """Of a visit in two hours the reminder a day before came too late, the one an hour and a half before is next."""
-    anchor = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=2)
-    visit = {"notify_at": None, "starts_at": anchor.isoformat(), "before": ["PT24H", "PT90M"], "deadline": "PT1H"}
-    duly.take([reminder("visit", webhook=receiver.url("ok")) | visit])
-    work(duly)
-    (day,) = deliveries(duly, reminder="visit")
-    assert (day["occurrence"], day["status"]) == ("-PT24H", "expired")
-    shown = duly.told("show", "visit", "--account", ACCOUNT)
-    assert (shown["status"], shown["next_due_at"]) == ("active", instant(anchor - timedelta(minutes=90)))
 
 
 def test_a_newer_version_takes_the_place_of_what_was_not_sent(duly: Installation, receiver: Receiver) -> None:
@@ -122,26 +167,3 @@ def test_what_was_due_and_not_sent_comes_anew(duly: Installation, receiver: Rece
     told = {one["occurrence"]: (one["status"], one["reason"]) for one in deliveries(duly, reminder="visit")}
     assert told == {"once": ("cancelled", "superseded"), "once#2": ("sent", "accepted")}
     assert receiver.requests == 1
-
-
-def test_nothing_begins_in_quiet_hours(duly: Installation, receiver: Receiver) -> None:
-    """A recipient's own quiet hours put it off until they end, and the record says until when; security goes out."""
-    now = datetime.now(UTC)
-    window = f"{now - timedelta(hours=1):%H:%M}-{now + timedelta(hours=2):%H:%M}"
-    hook = receiver.url("ok")
-    rows = [
-        reminder(key, webhook=hook) | {"purpose": purpose}
-        for key, purpose in (("visit", "service"), ("code", "security"))
-    ]
-    for row in rows:
-        row["to"] |= {"zone": "UTC", "quiet_hours": [window]}
-    duly.take(rows)
-    work(duly)
-    shown = duly.ledger()
-    assert (shown["visit"]["status"], shown["visit"]["reason"], shown["visit"]["attempts"]) == (
-        "waiting",
-        "quiet_hours",
-        [],
-    )
-    assert shown["visit"]["next_at"][:16] == f"{now + timedelta(hours=2):%Y-%m-%dT%H:%M}"
-    assert (shown["code"]["status"], receiver.requests) == ("sent", 1)

@@ -197,7 +197,7 @@ def _refuse_later_versions(row: Mapping[str, Any]) -> None:
 
 
 def _check_quiet_hours(recipient: Recipient, account_zone: str | None) -> None:
-    if recipient.quiet_hours and not (recipient.zone or account_zone or Channel.SMS in recipient.addresses):
+    if recipient.quiet_hours and not (recipient.zone or account_zone or set(recipient.addresses) == {Channel.SMS}):
         raise Rejection("need a zone; give to.zone, or the account one in duly.toml", "to.quiet_hours")
 
 

@@ -309,3 +309,13 @@ async def what_is_sent_late_comes_with_its_policy(scene: Scene) -> None:
         ("21:00-08:00",),
         None,
     )
+
+
+@case
+async def quiet_hours_that_came_with_a_reminder_are_its_own(scene: Scene) -> None:
+    """They are kept for that reminder; one that brings none takes those with which its recipient was first named."""
+    first, own = ("21:00-08:00",), ("12:00-13:00",)
+    for key, brought in (("first", first), ("own", own), ("none", ())):
+        await scene.ready(key, recipient_quiet_hours=brought)
+    kept = {row.reminder_key: row.recipient_quiet_hours for row in (await scene.claim()).rows}
+    assert kept == {"first": first, "own": own, "none": first}

@@ -20,7 +20,15 @@ from duly.stores.postgres.arrays import Packed, bools, byteas, ints, texts, time
 from duly.stores.postgres.connect import Connections, Transaction
 from duly.stores.rounds import rounds
 
-__all__ = ["Accounts", "add_contacts", "add_recipients", "addresses_text", "contact_columns", "schedule"]
+__all__ = [
+    "Accounts",
+    "add_contacts",
+    "add_recipients",
+    "addresses_text",
+    "contact_columns",
+    "quiet_hours_text",
+    "schedule",
+]
 
 Answers = dict[bytes, Scheduled]
 
@@ -169,6 +177,7 @@ def _reminder_columns(numbers: dict[str, int], rows: Sequence[NewReminder]) -> l
         texts(row.late_until for row in rows),
         texts(row.group for row in rows),
         texts(row.template_version for row in rows),
+        texts(quiet_hours_text(row) for row in rows),
     ]
 
 
@@ -186,7 +195,7 @@ async def add_recipients(tx: Transaction, numbers: dict[str, int], rows: Iterabl
         texts(row.recipient_zone for row in new),
         texts(row.recipient_locale for row in new),
         texts(addresses_text(row) for row in new),
-        texts(_quiet_hours(row) for row in new),
+        texts(quiet_hours_text(row) for row in new),
     ]
     await tx.send("add_recipients", *columns)
 
@@ -210,7 +219,8 @@ def contact_columns(contacts: Sequence[tuple[NewContact, int]]) -> list[Any]:
     ]
 
 
-def _quiet_hours(row: NewReminder) -> str | None:
+def quiet_hours_text(row: NewReminder) -> str | None:
+    """The windows that came with a reminder, as JSON text."""
     return orjson.dumps(row.recipient_quiet_hours).decode() if row.recipient_quiet_hours else None
 
 

@@ -17,7 +17,7 @@ from duly.errors import NotFound
 from duly.ports import Revision
 from duly.stores.postgres.arrays import texts, uuids
 from duly.stores.postgres.connect import Connections, Transaction
-from duly.stores.postgres.intake import add_contacts, add_recipients, addresses_text
+from duly.stores.postgres.intake import add_contacts, add_recipients, addresses_text, quiet_hours_text
 from duly.stores.postgres.upkeep import surely_unsent
 
 __all__ = ["revise", "standing"]
@@ -98,4 +98,5 @@ def _columns(new: NewReminder) -> tuple[Any, ...]:
         new.group,
         new.body_hash,
         new.template_version,
+        quiet_hours_text(new),
     )

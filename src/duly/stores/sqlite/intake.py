@@ -79,10 +79,14 @@ def add_recipient(db: Database, account: int, new: NewReminder) -> None:
         zone=new.recipient_zone,
         locale=new.recipient_locale,
         addresses=_addresses(new),
-        quiet_hours=stored.json_text(new.recipient_quiet_hours) if new.recipient_quiet_hours else None,
+        quiet_hours=_quiet_hours(new),
     )
     contacts = [(one.id, account, one.channel.value, one.address, one.endpoint) for one in new.contacts]
     db.change_each("contact_add", contacts)
+
+
+def _quiet_hours(new: NewReminder) -> str | None:
+    return stored.json_text(new.recipient_quiet_hours) if new.recipient_quiet_hours else None
 
 
 def _addresses(new: NewReminder) -> str:
@@ -119,6 +123,7 @@ def reminder_values(account: int, new: NewReminder) -> dict[str, Any]:
         "missed": new.missed,
         "grace": new.grace,
         "late_until": new.late_until,
+        "quiet_hours": _quiet_hours(new),
         "group": new.group,
         "template_version": new.template_version,
     }

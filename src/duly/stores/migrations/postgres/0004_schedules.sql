@@ -13,6 +13,7 @@ alter table reminder
   add column late_until text,                          -- with late = send_marked: how long a late one is still sent, as submitted
   add column generation int not null default 1,        -- of its occurrences: a revised reminder's come under new labels
   add column group_key text;
+alter table reminder add column quiet_hours jsonb;     -- that came with it, for this reminder; null: its recipient's
 alter table recipient add column quiet_hours jsonb;    -- his own, beside his account's; null: none
 drop index reminder_due;
 create index reminder_due on reminder (next_due_at, id) where next_due_at is not null;  -- in the order in which a tick reads

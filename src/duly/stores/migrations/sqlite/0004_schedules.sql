@@ -10,6 +10,7 @@ alter table reminder add column zone_data text;          -- the version of the z
 alter table reminder add column missed text;             -- what becomes of occurrences that no tick saw in time: latest, skip, all:5
 alter table reminder add column grace text;              -- for how long a missed occurrence is still of use
 alter table recipient add column quiet_hours text check (quiet_hours is null or json_valid(quiet_hours));  -- his own, beside his account's; null: none
+alter table reminder add column quiet_hours text check (quiet_hours is null or json_valid(quiet_hours));  -- that came with it, for this reminder; null: its recipient's
 create index reminder_zoned on reminder (id) where zone_data is not null and next_due_at is not null;
 alter table reminder add column late_until text;        -- with late = send_marked: how long a late one is still sent, as submitted
 alter table reminder add column generation integer not null default 1;  -- of its occurrences: a revised reminder's come under new labels

@@ -62,7 +62,7 @@ select w.delivery_id, w.account_id, a.name, w.fence, w.attempts, w.spared, w.dou
        b.blocked_until, b.block_reason, b.circuit,
        f.number, f.destination, f.body, f.template, f.template_version,
        f.reminder_revision, f.recipient_revision, f.contact_revision,
-       r.purpose, case when r.late = 'send_marked' then r.deadline end, p.quiet_hours, r.template_version,
+       r.purpose, case when r.late = 'send_marked' then r.deadline end, coalesce(r.quiet_hours, p.quiet_hours), r.template_version,
        (select accounts from share), (select rows from allowed)
 from leased w
 join account a on a.id = w.account_id

@@ -17,18 +17,19 @@ select name, id from account where name = any ($1::text[]);
 insert into reminder (id, account_id, caller_key, body_hash, recipient_id, inline, addresses, channels, template, data,
                       "to", notify_at, zone, deadline, deadline_at, late, lane, purpose, event_version, next_due_at,
                       schedule, next_label, follows_recipient, zone_data, missed, grace, late_until, group_key,
-                      template_version)
+                      template_version, quiet_hours)
 select u.id, u.account_id, u.caller_key, u.body_hash, u.recipient_id, u.inline, u.addresses::jsonb,
        string_to_array(u.channels, ','), u.template, u.data::jsonb, u."to"::jsonb, u.notify_at, u.zone, u.deadline,
        u.deadline_at, u.late, u.lane, u.purpose, u.event_version, u.next_due_at, u.schedule, u.next_label,
-       u.follows_recipient, u.zone_data, u.missed, u.grace, u.late_until, u.group_key, u.template_version
+       u.follows_recipient, u.zone_data, u.missed, u.grace, u.late_until, u.group_key, u.template_version,
+       u.quiet_hours::jsonb
 from unnest($1::uuid[], $2::int[], $3::text[], $4::bytea[], $5::uuid[], $6::bool[], $7::text[], $8::text[], $9::text[],
             $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::timestamptz[], $16::text[],
             $17::text[], $18::text[], $19::int[], $20::timestamptz[], $21::text[], $22::text[], $23::bool[],
-            $24::text[], $25::text[], $26::text[], $27::text[], $28::text[], $29::text[])
+            $24::text[], $25::text[], $26::text[], $27::text[], $28::text[], $29::text[], $30::text[])
   u (id, account_id, caller_key, body_hash, recipient_id, inline, addresses, channels, template, data, "to", notify_at,
      zone, deadline, deadline_at, late, lane, purpose, event_version, next_due_at, schedule, next_label,
-     follows_recipient, zone_data, missed, grace, late_until, group_key, template_version)
+     follows_recipient, zone_data, missed, grace, late_until, group_key, template_version, quiet_hours)
 on conflict do nothing
 returning id;
 

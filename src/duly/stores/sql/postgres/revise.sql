@@ -27,9 +27,10 @@ with r as (
       late = $17, lane = $18, purpose = $19, event_version = coalesce($20::int, event_version),
       next_due_at = $21::timestamptz, schedule = $22, next_label = $23, follows_recipient = $24, zone_data = $25,
       missed = $26, grace = $27, late_until = $28, group_key = $29, generation = $5,
-      body_hash = case when $4 then body_hash else $30::bytea end, template_version = $31, status = 'active',
+      body_hash = case when $4 then body_hash else $30::bytea end, template_version = $31, quiet_hours = $32::jsonb,
+      status = 'active',
       revision = revision + 1
   where id = $1::uuid
   returning id, account_id)
 insert into event (account_id, reminder_id, kind, from_state, to_state, actor, reason)
-select r.account_id, r.id, 'revised', $32, 'active', $2, $3 from r;
+select r.account_id, r.id, 'revised', $33, 'active', $2, $3 from r;

@@ -29,10 +29,10 @@ insert into contact (id, account_id, channel, address, endpoint) values (?, ?, ?
 -- name: reminder_add
 insert into reminder (id, account_id, caller_key, body_hash, recipient_id, inline, addresses, channels, template, data, "to",
   notify_at, zone, deadline, deadline_at, late, lane, purpose, event_version, next_due_at, schedule, next_label,
-  follows_recipient, zone_data, missed, grace, late_until, group_key, template_version, created_at)
+  follows_recipient, zone_data, missed, grace, late_until, quiet_hours, group_key, template_version, created_at)
 values (:id, :account, :key, :body_hash, :recipient, :inline, :addresses, :channels, :template, :data, :to,
   :notify_at, :zone, :deadline, :deadline_at, :late, :lane, :purpose, :event_version, :next_due_at, :schedule, :next_label,
-  :follows_recipient, :zone_data, :missed, :grace, :late_until, :group, :template_version, db_now());
+  :follows_recipient, :zone_data, :missed, :grace, :late_until, :quiet_hours, :group, :template_version, db_now());
 
 -- name: due
 -- Oldest first, then in order of arrival, which is the index's own order: of a million that are due at nine, none is sorted. Inline addresses, else the recipient's as he is now.

@@ -21,7 +21,7 @@ set recipient_id = :recipient, inline = :inline, addresses = :addresses, channel
     data = :data, "to" = :to, notify_at = :notify_at, zone = :zone, deadline = :deadline, deadline_at = :deadline_at,
     late = :late, lane = :lane, purpose = :purpose, event_version = coalesce(:event_version, event_version),
     next_due_at = :next_due_at, schedule = :schedule, next_label = :next_label, follows_recipient = :follows_recipient,
-    zone_data = :zone_data, missed = :missed, grace = :grace, late_until = :late_until, group_key = :group, generation = :generation,
+    zone_data = :zone_data, missed = :missed, grace = :grace, late_until = :late_until, quiet_hours = :quiet_hours, group_key = :group, generation = :generation,
     template_version = :template_version,
     body_hash = case when :keep_body then body_hash else :body_hash end, status = 'active', revision = revision + 1
 where id = :id and revision = :seen and status <> 'cancelled';

@@ -26,7 +26,7 @@ select w.attempts, w.delivery_id, w.account_id, a.name, w.fence, w.spared, w.dou
        w.endpoint, w.channel, k.address, p.ref, p.name, p.zone, p.locale, r.template, r.data,
        a.revision, r.revision, p.revision, k.revision,
        a.paused, {part_objection}, b.blocked_until, b.block_reason, b.circuit,
-       r.purpose, case when r.late = 'send_marked' then r.deadline end, p.quiet_hours, r.template_version
+       r.purpose, case when r.late = 'send_marked' then r.deadline end, coalesce(r.quiet_hours, p.quiet_hours), r.template_version
 from place
 cross join work w on w.delivery_id = substr(:ids, place.at, 16)
 cross join account a on a.id = w.account_id
