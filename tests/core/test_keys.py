@@ -62,5 +62,7 @@ def test_a_mailbox_is_the_same_in_any_case() -> None:
     """Of e-mail only: a URL's path may mean another one in another case."""
     ana, shouted = (keys.contact_id("ns", "a", "email", text) for text in ("ana@example.com", "ANA@example.com"))
     assert ana == shouted
+    straight, sharp = (keys.contact_id("ns", "a", "email", f"{name}@example.com") for name in ("strasse", "straße"))
+    assert straight != sharp
     lower, upper = (keys.contact_id("ns", "a", "webhook", f"https://a.example/{text}") for text in ("in", "IN"))
     assert lower != upper

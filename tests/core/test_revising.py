@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from duly.core.model import NewReminder
-from duly.core.revising import GENERATIONS_MAX, Fate, Plan, Revised, Standing, labels_of, named, revise
+from duly.core.revising import GENERATIONS_MAX, Fate, Plan, Revised, Standing, Whom, labels_of, named, revise
 from duly.core.schedule import Schedule, read_repeat
 from duly.core.states import State
 from duly.testing.builders import new_reminder
@@ -19,8 +19,9 @@ ANCHOR = datetime(2026, 12, 10, 9, 0, tzinfo=UTC)
 
 
 def stands(*fates: Fate, **changes: Any) -> Standing:
-    """An active reminder of version 1 whose deliveries these are."""
-    return Standing(NOW, 1, "active", 1, 1, covered=False, fates=fates)._replace(**changes)
+    """An active reminder of version 2 whose deliveries these are."""
+    plan = (None, None, None, None, Whom.of(new_reminder("r", NOW)))
+    return Standing(NOW, 1, "active", 2, 1, False, *plan, fates)._replace(**changes)
 
 
 def fate(state: State, occurrence: str = "once", *, doubt: bool = False, identity: bytes = ID) -> Fate:
@@ -39,18 +40,31 @@ def offsets(*hours: int) -> NewReminder:
     return once(schedule=schedule.to_text(), next_label=f"-PT{hours[0]}H", deadline=None)
 
 
+def rule(text: str = "FREQ=DAILY", **more: Any) -> NewReminder:
+    """Version 2, every day at 07:00 UTC since yesterday, good for an hour."""
+    start = later(hours=-26)
+    schedule = Schedule(start, read_repeat(text, start)).to_text()
+    return once(schedule=schedule, next_label="2026-11-30T07:00", deadline="PT1H", **more)
+
+
 def test_what_has_not_fired_yet_is_simply_changed() -> None:
     """Nothing is called off, and the labels stay."""
     new = once()
     assert revise(new, stands(), None) == Plan(Revised.MOVED, new, 1, ())
 
 
-@pytest.mark.parametrize("version", [None, 1, 0])
+@pytest.mark.parametrize("version", [None, 2, 0])
 def test_versions_never_go_back(version: int | None) -> None:
-    """A version that is not higher than the one on record changes nothing, unless nobody asked for that."""
+    """A version that is not higher than the one on record changes nothing."""
     new = new_reminder("r", later(hours=1), event_version=version)
     assert revise(new, stands(), None, newer_only=True).answer is Revised.NOT_NEWER
-    assert revise(new, stands(), None).answer is Revised.MOVED
+
+
+@pytest.mark.parametrize("version", [None, 1, 3])
+def test_a_change_is_made_from_the_version_on_record(version: int | None) -> None:
+    """An operator's change that was made from another one would bring that one's words back."""
+    new = new_reminder("r", later(hours=1), event_version=version)
+    assert revise(new, stands(), None) == Plan(Revised.CHANGED)
 
 
 def test_any_version_is_newer_than_none() -> None:
@@ -132,11 +146,48 @@ def test_an_anchor_of_which_all_was_sent_is_not_moved() -> None:
 
 
 def test_a_rule_keeps_its_labels() -> None:
-    """What repeats is named by its slots: nothing is called off, and its generation stays."""
-    rule = Schedule(ANCHOR, read_repeat("FREQ=DAILY", ANCHOR))
-    new = once(schedule=rule.to_text())
+    """What repeats is named by its slots, its generation stays, and a new rule begins behind the change."""
+    new = rule()
     assert labels_of(new) == ()
-    assert revise(new, stands(generation=2), None) == Plan(Revised.MOVED, new, 2, ())
+    plan = revise(new, stands(generation=2), None)
+    assert plan.reminder is not None
+    assert (plan.answer, plan.generation, plan.call_off) == (Revised.MOVED, 2, ())
+    assert (plan.reminder.next_label, plan.reminder.next_due_at) == ("2026-12-02T07:00", later(hours=22))
+    assert plan.reminder.deadline_at == later(hours=23)
+
+
+def test_a_rule_that_is_over_stays_as_it_came() -> None:
+    """The tick finds nothing behind it."""
+    new = rule("FREQ=DAILY;COUNT=1")
+    assert revise(new, stands(), None).reminder == new
+
+
+def test_the_same_rule_goes_on_where_it_was() -> None:
+    """Only its words have changed: a slot that is overdue is not lost."""
+    new = rule()
+    overdue = stands(schedule=new.schedule, next_label="2026-12-01T07:00", next_due_at=later(hours=-2))
+    plan = revise(new, overdue, None)
+    assert plan.reminder is not None
+    assert (plan.reminder.next_label, plan.reminder.next_due_at) == ("2026-12-01T07:00", later(hours=-2))
+    assert plan.reminder.deadline_at == later(hours=-1)
+
+
+def test_an_open_slot_does_not_go_to_somebody_else() -> None:
+    """With other words it goes out; for another recipient nothing is changed until it has ended."""
+    slot = fate(State.WAITING, "2026-12-01T07:00")
+    assert revise(rule(), stands(slot), None).answer is Revised.MOVED
+    other = rule(ref="ben")
+    assert revise(other, stands(slot), None) == Plan(Revised.ALREADY_SENDING)
+    assert revise(other, stands(slot._replace(state=State.SENT)), None).answer is Revised.MOVED
+
+
+def test_what_the_new_version_does_not_have_is_called_off() -> None:
+    """An open delivery of a rule's slot, of an offset or of the one firing that is no more, unless it may have left."""
+    kept = fate(State.READY, "-PT1H", doubt=True, identity=b"k" * 16)
+    for label in ("2026-12-01T07:00", "-PT2H"):
+        assert revise(once(), stands(fate(State.WAITING, label), kept), None)[2:] == (1, (ID,))
+    for label in ("once", "-PT1H"):
+        assert revise(rule(), stands(fate(State.WAITING, label), kept), None).call_off == (ID,)
 
 
 def test_a_label_carries_its_generation() -> None:

@@ -21,9 +21,10 @@ from duly.testing.driving import drive
 from tests.flows.scene import Scene
 
 
-def wish(new: NewReminder, **more: Any) -> Wish:
+def wish(new: NewReminder, version: int = 2, **more: Any) -> Wish:
     """Its next version."""
-    return Wish(replace(new, body_hash=b"2" * 32, event_version=2), "ana", "the visit was moved", **more)
+    newer = replace(new, body_hash=b"2" * 32, event_version=version)
+    return Wish(newer, "ana", "the visit was moved", **{"newer_only": True, **more})
 
 
 def tick_once(scene: Scene) -> None:
@@ -83,4 +84,4 @@ def test_somebody_else_was_quicker(scene: Scene) -> None:
     assert looks == 3
     looks = 0
     with pytest.raises(StoreError, match="key r: others change this reminder all the time"):
-        drive(revise_reminder(Overtaken(LOOKS_MAX + 1), zones.known, wish(new)))  # type: ignore[arg-type]
+        drive(revise_reminder(Overtaken(LOOKS_MAX + 1), zones.known, wish(new, 3)))  # type: ignore[arg-type]

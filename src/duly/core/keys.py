@@ -68,7 +68,7 @@ def contact_id(namespace: str, account: str, channel: str, address: str) -> byte
     A mailbox is the same however its name's case is written: RFC 5321, 2.4 lets a server tell them apart, and none that
     people use does. So what one of them was told, an opt-out above all, holds for the other.
     """
-    return derive(namespace, "contact", account, channel, address.casefold() if channel == "email" else address, "")
+    return derive(namespace, "contact", account, channel, address.lower() if channel == "email" else address, "")
 
 
 def endpoint_id(namespace: str, url: str) -> bytes:

@@ -5,15 +5,19 @@ not either. What is open and surely unsent is called off and comes anew, under t
 *generation*: `once#2`, `-PT1H#2`. So each firing keeps its own record, and no delivery is ever reused.
 
 Rules that repeat name their occurrences by local slots, which a new rule leaves as they are: a slot that was
-sent has its label still, and no tick writes it twice. There nothing is called off, and what follows begins
-after the moment of the change, so that no change fires at once.
+sent has its label still, and no tick writes it twice. What follows begins after the moment of the change, so that no
+change fires at once; where the rule and its zone are the same, the next slot stays what it was, even if it is overdue.
+An open slot goes out with the new words. If it would go to somebody else, nothing is changed until it has ended: the
+one must not get what is meant for the other.
+
+What is open and surely unsent under a label that the new version does not have is called off in any case.
 
 `again` sends anew what was sent, by name: everything gets the next generation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
@@ -22,10 +26,11 @@ from typing import Final, NamedTuple
 from duly.core.deadlines import deadline_of
 from duly.core.model import NewReminder
 from duly.core.moments import write_duration
-from duly.core.schedule import ONCE, Schedule, first, following
+from duly.core.schedule import ONCE, Schedule, Slot, first, following
 from duly.core.states import FINAL, State
+from duly.core.upcoming import next_after, upcoming
 
-__all__ = ["Fate", "Plan", "Revised", "Standing", "base_label", "labels_of", "named", "revise"]
+__all__ = ["Fate", "Plan", "Revised", "Standing", "Whom", "base_label", "labels_of", "named", "revise"]
 
 GENERATIONS_MAX: Final = 1_000
 #: It was accepted, or nobody will ever know whether it was.
@@ -43,6 +48,7 @@ class Revised(StrEnum):
     NOT_NEWER = "not_newer"  # event_version went back
     CANCELLED = "cancelled"  # a cancelled reminder stays so
     UNDER_GUARD = "under_guard"  # it may have been sent before a backup was restored
+    CHANGED = "changed"  # it is not the version any more that the change was made from
 
 
 class Fate(NamedTuple):
@@ -54,6 +60,20 @@ class Fate(NamedTuple):
     doubt: bool
 
 
+class Whom(NamedTuple):
+    """To whom deliveries go: the recipient, his inline addresses, and the channels."""
+
+    recipient: bytes
+    addresses: Mapping[str, str]
+    channels: Sequence[str]
+
+    @classmethod
+    def of(cls, new: NewReminder) -> Whom:
+        """Those of a reminder that is to be."""
+        addresses = {str(contact.channel): contact.address for contact in new.contacts}
+        return cls(new.recipient, addresses, sorted(map(str, new.channels)))
+
+
 class Standing(NamedTuple):
     """A reminder and its deliveries, as they are on record."""
 
@@ -63,7 +83,12 @@ class Standing(NamedTuple):
     event_version: int | None
     generation: int
     covered: bool  # its next occurrence lies under a restore guard
-    fates: Sequence[Fate]
+    next_due_at: datetime | None
+    next_label: str | None
+    schedule: str | None
+    zone: str | None
+    whom: Whom
+    fates: Sequence[Fate]  # of the labels that were asked for, and whatever is open
 
 
 class Plan(NamedTuple):
@@ -105,14 +130,43 @@ def revise(
         return Plan(Revised.CANCELLED)
     if standing.covered:
         return Plan(Revised.UNDER_GUARD)
+    if not newer_only and new.event_version != standing.event_version:
+        return Plan(Revised.CHANGED)
     labels = labels_of(new)
     if not labels:
-        return Plan(Revised.MOVED, new, standing.generation)
+        return _revise_rule(new, standing, zone)
     return _revise_few(new, standing, labels, zone, again=again)
 
 
 def _is_newer(version: int | None, than: int | None) -> bool:
     return version is not None and version > (-1 if than is None else than)
+
+
+def _revise_rule(new: NewReminder, standing: Standing, zone: tzinfo | None) -> Plan:
+    slots = [fate for fate in standing.fates if not _is_of_few(fate)]
+    if Whom.of(new) != standing.whom and any(fate.state not in FINAL for fate in slots):
+        return Plan(Revised.ALREADY_SENDING)
+    call_off = tuple(fate.id for fate in standing.fates if _is_of_few(fate) and _surely_unsent(fate))
+    return Plan(Revised.MOVED, _going_on(new, standing, zone), standing.generation, call_off)
+
+
+def _is_of_few(fate: Fate) -> bool:
+    """Whether its label is of a reminder that fires once or before an anchor: slots begin with a year."""
+    return base_label(fate.occurrence) == ONCE or fate.occurrence.startswith("-")
+
+
+def _going_on(new: NewReminder, standing: Standing, zone: tzinfo | None) -> NewReminder:
+    """A rule with the slot that is next: the same as before where nothing about it has changed, else one behind now."""
+    schedule, deadline = Schedule.from_text(new.schedule or ""), new.late_until or new.deadline
+    same = (new.schedule, new.zone) == (standing.schedule, standing.zone)
+    if same and standing.next_due_at is not None and standing.next_label is not None:
+        told = upcoming(schedule, zone, Slot(standing.next_label, standing.next_due_at), deadline)
+    else:
+        behind_now = next_after(schedule, zone, standing.now, deadline)
+        if behind_now is None:
+            return new
+        told = behind_now
+    return replace(new, next_label=told.label, next_due_at=told.due_at, deadline_at=told.deadline_at)
 
 
 def _revise_few(
@@ -128,7 +182,8 @@ def _revise_few(
     generation = standing.generation + bool(fired)
     if generation > GENERATIONS_MAX:
         return Plan(Revised.ALREADY_SENT)
-    call_off = tuple(fate.id for fate in fired if _surely_unsent(fate))
+    gone = [fate for fate in standing.fates if base_label(fate.occurrence) not in labels]
+    call_off = tuple(fate.id for fate in (*fired, *gone) if _surely_unsent(fate))
     return Plan(Revised.MOVED, _only(new, left, zone), generation, call_off)
 
 

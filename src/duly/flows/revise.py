@@ -29,6 +29,7 @@ class Wish(NamedTuple):
     again: bool = False  # what was sent is sent once more, by name
     newer_only: bool = False  # its event_version has to be higher than the one on record
     keep_body: bool = False  # a repeated import is compared with what was first submitted
+    wake: bool = False  # a paused one goes on
 
 
 async def revise_reminder(store: Store, zones: Zones, wish: Wish) -> Revised:
@@ -43,7 +44,8 @@ async def revise_reminder(store: Store, zones: Zones, wish: Wish) -> Revised:
         plan = revise(new, standing, zone, again=wish.again, newer_only=wish.newer_only)
         if plan.reminder is None:
             return plan.answer
-        revision = Revision(plan.reminder, standing.revision, plan.generation, plan.call_off, wish.keep_body)
+        seen = (standing.revision, standing.next_due_at)
+        revision = Revision(plan.reminder, *seen, plan.generation, plan.call_off, wish.keep_body, wish.wake)
         if await store.revise(wish.actor, wish.reason, revision):
             return plan.answer
     raise StoreError(f"account {new.account}, key {new.key}: others change this reminder all the time; try again")

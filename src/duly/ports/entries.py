@@ -46,9 +46,11 @@ class Revision(NamedTuple):
 
     reminder: NewReminder
     seen: int  # the revision on record
+    seen_due: datetime | None  # when its next occurrence is due: a tick moves it on without another revision
     generation: int
     call_off: tuple[bytes, ...]  # open deliveries that end for it, if they are surely unsent still
     keep_body: bool  # the body as first submitted stays on record
+    wake: bool = False  # a paused one goes on
 
 
 class Upgrade(NamedTuple):

@@ -234,7 +234,7 @@ class Store(Protocol):
         ...
 
     async def standing(self, reminder: bytes, labels: Sequence[str]) -> Standing:
-        """A reminder as it stands, with the deliveries of occurrences that have these labels, in any generation.
+        """A reminder as it stands, with its open deliveries and those that have these labels, in any generation.
 
         Raises NotFound. Takes no locks.
         """
@@ -243,7 +243,8 @@ class Store(Protocol):
     async def revise(self, actor: str, reason: str, revision: Revision) -> bool:
         """Bring a newer version of a reminder in force; its revision rises. False: it is not as it was seen.
 
-        The deliveries to be called off end cancelled (`superseded`). Leaves an event `revised`.
+        The deliveries to be called off end cancelled (`superseded`). A paused one stays so unless it is woken. Leaves
+        an event `revised`.
         """
         ...
 

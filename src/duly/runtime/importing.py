@@ -42,6 +42,7 @@ _WHY: Final[Mapping[Scheduled | Revised, tuple[str, str]]] = {
         "event_version",
         "the version before it is being sent, or may have been; nothing was changed",
     ),
+    Revised.CHANGED: NOT_NEWER,
     Revised.CANCELLED: ("event_version", "this reminder was cancelled; use a new key"),
     Revised.UNDER_GUARD: (
         "event_version",

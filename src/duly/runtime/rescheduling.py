@@ -61,7 +61,7 @@ async def reschedule(store: Store, intake: Intake, reminder: bytes, times: NewTi
     submitted = await store.views().submission(reminder)
     now = (await store.due(0)).now
     new = await _taken(store, intake, resubmitted(submitted, times), now)
-    wish = Wish(new, order.actor, order.reason, again=order.again, keep_body=True)
+    wish = Wish(new, order.actor, order.reason, again=order.again, keep_body=True, wake=True)
     answer = await revise_reminder(store, zones.known, wish)
     if answer is not Revised.MOVED:
         return Rescheduled(answer)

@@ -139,5 +139,5 @@ async def a_newer_version_of_a_reminder_brings_its_template(scene: Scene) -> Non
     new = replace(
         new_reminder("r", await scene.now() + timedelta(hours=2), data={"x": 1}, event_version=2), template_version="v2"
     )
-    assert await scene.store.revise("ana", "moved", Revision(new, 1, 1, (), keep_body=False))
+    assert await scene.store.revise("ana", "moved", Revision(new, 1, old.next_due_at, 1, (), keep_body=False))
     assert (await scene.views.show_reminder(old.id))["template_version"] == "v2"

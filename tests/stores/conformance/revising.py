@@ -10,7 +10,7 @@ import pytest
 
 from duly.core import keys
 from duly.core.model import Channel, NewReminder, Outcome, Scheduled
-from duly.core.revising import Standing
+from duly.core.revising import Standing, Whom
 from duly.core.states import State
 from duly.errors import NotFound
 from duly.ports import Revision
@@ -36,8 +36,9 @@ async def standing(scene: Scene) -> Standing:
 
 async def revise(scene: Scene, new: NewReminder, *call_off: bytes, **more: Any) -> bool:
     """Bring it in force, where it stands now."""
-    seen = (await standing(scene)).revision
-    wanted = {"reminder": new, "seen": seen, "generation": 1, "call_off": call_off, "keep_body": False}
+    stands = await standing(scene)
+    seen = {"seen": stands.revision, "seen_due": stands.next_due_at}
+    wanted = {"reminder": new, **seen, "generation": 1, "call_off": call_off, "keep_body": False}
     revised: bool = await scene.store.revise("ana", "the visit was moved", Revision(**{**wanted, **more}))
     return revised
 
@@ -52,6 +53,8 @@ async def standing_tells_what_became_of_occurrences(scene: Scene) -> None:
     assert not stands.covered
     ((delivery, occurrence, state, doubt),) = stands.fates
     assert (delivery, occurrence, state, doubt) == (row.id, "once", State.LEASED, False)
+    assert [fate.id for fate in (await scene.store.standing(REMINDER, [])).fates] == [row.id]  # whatever is open
+    await scene.store.cancel("ana", "moved out", reminder=None, delivery=row.id)
     assert (await scene.store.standing(REMINDER, ["-PT1H"])).fates == []
 
 
@@ -104,6 +107,51 @@ async def a_stale_revision_changes_nothing(scene: Scene) -> None:
     await scene.store.cancel("ana", "moved out", reminder=REMINDER, delivery=None)
     assert not await revise(scene, new)
     assert (await scene.views.show_reminder(REMINDER))["status"] == "cancelled"
+
+
+@case
+async def standing_tells_what_is_next_and_whom_it_is_for(scene: Scene) -> None:
+    """When the next occurrence is due, by what schedule, and the recipient with his addresses and channels."""
+    (new,) = await scene.schedule("r", due_in=3600, channels=(Channel.WEBHOOK, Channel.EMAIL), zone="Europe/Berlin")
+    stands = await standing(scene)
+    assert (stands.next_due_at, stands.next_label, stands.schedule, stands.zone) == (
+        new.next_due_at,
+        None,
+        None,
+        "Europe/Berlin",
+    )
+    assert stands.whom == Whom.of(new)
+
+
+@case
+async def a_tick_in_between_makes_a_revision_stale(scene: Scene) -> None:
+    """It does not raise the revision, and moves the next occurrence on: then nothing is written."""
+    await scene.schedule("r")
+    seen = (await standing(scene)).next_due_at
+    await scene.tick()
+    assert not await revise(scene, await newer(scene), seen_due=seen)
+    assert (await scene.views.show_reminder(REMINDER))["status"] == "done"
+
+
+@case
+async def a_paused_reminder_stays_paused_unless_it_is_woken(scene: Scene) -> None:
+    """A newer version of it is kept for when it goes on."""
+    await scene.schedule("r", due_in=3600)
+    await scene.ledger.change("update reminder set status = 'paused'")
+    assert await revise(scene, await newer(scene))
+    assert (await scene.views.show_reminder(REMINDER))["status"] == "paused"
+    assert await revise(scene, await newer(scene), wake=True)
+    shown = await scene.views.show_reminder(REMINDER)
+    assert (shown["status"], [event["to"] for event in shown["events"]]) == ("active", ["paused", "active"])
+
+
+@case
+async def a_newer_version_has_to_reach_somebody(scene: Scene) -> None:
+    """By an id alone it needs a recipient who is known, with an address, as a new reminder does."""
+    await scene.schedule("r", due_in=3600, event_version=1)
+    nobody = await newer(scene, ref="nobody", addresses=None)
+    assert await scene.store.schedule([nobody]) == [Scheduled.NO_RECIPIENT]
+    assert await scene.store.schedule([await newer(scene, addresses=None)]) == [Scheduled.NEWER]
 
 
 @case

@@ -38,6 +38,7 @@ REFUSALS: Final[Mapping[str, str]] = {
     "under_guard": "its next occurrence may have been sent before a backup was restored, so it stays where it is; see"
     " `duly restore plan`",
     "not_newer": "it was not changed",
+    "changed": "a newer version of it has just come in, and nothing was changed; try again",
 }
 
 At = Annotated[str | None, typer.Option("--at", metavar="TIME", help="When it fires, or from when --repeat counts.")]
@@ -93,12 +94,14 @@ async def _reschedule(config: Config, identity: str, account: str | None, times:
     from duly.intake import Intake, Rejection
     from duly.runtime.bootstrap import channels, open_store, templates
     from duly.runtime.rescheduling import reschedule
+    from duly.runtime.versions import keep
 
     compiled = templates(config)
     async with open_store(config) as store:
         reminder = await reminder_named(store.views(), identity, account)
         account_zones = {name: chosen.zone for name, chosen in config.accounts.items()}
         intake = Intake(await store.namespace(), compiled, channels(config), account_zones.get)
+        await keep(store, compiled)
         try:
             return await reschedule(store, intake, reminder, times, order)
         except Rejection as rejection:

@@ -80,9 +80,15 @@ async def _schedule(tx: Transaction, numbers: dict[str, int], rows: Sequence[New
 async def _schedule_distinct(tx: Transaction, numbers: dict[str, int], rows: Sequence[NewReminder]) -> Answers:
     ordered = sorted(rows, key=lambda row: row.id)
     await _number_accounts(tx, numbers, ordered)
-    answers = await _add_withaddresses_text(tx, numbers, [row for row in ordered if row.contacts])
+    answers = await _add_with_addresses(tx, numbers, [row for row in ordered if row.contacts])
     answers |= await _add_by_reference(tx, numbers, [row for row in ordered if not row.contacts])
-    return answers | await _compare(tx, [row for row in ordered if answers.get(row.id) is not Scheduled.CREATED])
+    compared = await _compare(tx, [row for row in ordered if answers.get(row.id) is not Scheduled.CREATED])
+    return answers | {one: _reachable(answers.get(one), answer) for one, answer in compared.items()}
+
+
+def _reachable(missing: Scheduled | None, compared: Scheduled) -> Scheduled:
+    """A newer version has to reach somebody, as a new reminder has."""
+    return missing if missing is not None and compared is Scheduled.NEWER else compared
 
 
 async def _number_accounts(tx: Transaction, numbers: dict[str, int], rows: Sequence[NewReminder]) -> None:
@@ -96,7 +102,7 @@ async def _number_accounts(tx: Transaction, numbers: dict[str, int], rows: Seque
     numbers.update(await tx.rows("account_ids", texts(sorted(unknown))))
 
 
-async def _add_withaddresses_text(tx: Transaction, numbers: dict[str, int], rows: Sequence[NewReminder]) -> Answers:
+async def _add_with_addresses(tx: Transaction, numbers: dict[str, int], rows: Sequence[NewReminder]) -> Answers:
     created = await _add_reminders(tx, numbers, rows)
     new = [row for row in rows if row.id in created]
     if new:

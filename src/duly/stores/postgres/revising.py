@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from duly.core.keys import show
 from duly.core.model import NewReminder
-from duly.core.revising import Fate, Standing
+from duly.core.revising import Fate, Standing, Whom
 from duly.core.states import State
 from duly.errors import NotFound
 from duly.ports import Revision
@@ -33,9 +33,11 @@ async def standing(connections: Connections, reminder: bytes, labels: Sequence[s
         found = await tx.rows("fates", account, reminder.hex(), texts(labels))
     if not seen:
         raise NotFound(f"no reminder has the id {show(reminder)}")
-    ((_, revision, status, version, generation, covered),) = seen
+    ((_, revision, status, version, generation, covered, due_at, label, schedule, zone, *whom),) = seen
+    recipient, addresses, channels = whom
     fates = [Fate(delivery, label, State(state), doubt) for delivery, label, state, doubt in found]
-    return Standing(now, revision, status, version, generation, covered, fates)
+    to = Whom(recipient, addresses, sorted(channels))
+    return Standing(now, revision, status, version, generation, covered, due_at, label, schedule, zone, to, fates)
 
 
 async def revise(connections: Connections, actor: str, reason: str, revision: Revision) -> bool:
@@ -43,9 +45,9 @@ async def revise(connections: Connections, actor: str, reason: str, revision: Re
     async with connections.transaction() as tx:
         await tx.send("keep_out_guard")
         seen = await tx.rows("lock_revision", revision.reminder.id.hex())
-        if not seen or seen[0][1] != revision.seen or seen[0][2] == "cancelled":
+        if not seen or seen[0][1:2] + seen[0][3:] != (revision.seen, revision.seen_due) or seen[0][2] == "cancelled":
             return False
-        ((account, _, status),) = seen
+        account, _, status, _ = seen[0]
         if not await _all_unsent(tx, revision.call_off):
             return False
         await _write(tx, actor, reason, revision, account, status)
@@ -62,7 +64,7 @@ async def _all_unsent(tx: Transaction, deliveries: Sequence[bytes]) -> bool:
 async def _write(tx: Transaction, actor: str, reason: str, revision: Revision, account: int, status: str) -> None:
     new = revision.reminder
     own = (new.id.hex(), actor, reason, revision.keep_body, revision.generation)
-    await tx.send("revise_reminder", *own, *_columns(new), status)
+    await tx.send("revise_reminder", *own, *_columns(new), status, revision.wake)
     if new.contacts:
         await add_recipients(tx, {new.account: account}, [new])
         await add_contacts(tx, {new.account: account}, [new])

@@ -44,14 +44,14 @@ def schedule(db: Database, reminders: Sequence[NewReminder]) -> list[Scheduled]:
 
 def _schedule_one(db: Database, new: NewReminder) -> Scheduled:
     account: int | None = db.value("account_id", name=new.account)
+    submitted = None
     if account is not None:
         submitted = db.row("reminder_submitted", account=account, key=new.key)
-        if submitted is not None:
-            return compare(new, *submitted)
-    if not new.contacts:
-        missing = _unreachable(db, account, new)
-        if missing is not None:
-            return missing
+        if submitted is not None and (answer := compare(new, *submitted)) is not Scheduled.NEWER:
+            return answer
+    missing = None if new.contacts else _unreachable(db, account, new)
+    if missing is not None or submitted is not None:
+        return missing or Scheduled.NEWER
     if account is None:
         account = int(db.value("account_add", name=new.account))
     add_recipient(db, account, new)

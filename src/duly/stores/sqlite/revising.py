@@ -7,10 +7,12 @@ be called off is surely unsent. If one is not, nothing is written.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import orjson
 
 from duly.core import keys
-from duly.core.revising import Fate, Standing
+from duly.core.revising import Fate, Standing, Whom
 from duly.core.states import State
 from duly.errors import NotFound
 from duly.ports import Revision
@@ -37,10 +39,29 @@ def standing(db: Database, reminder: bytes, labels: Sequence[str]) -> Standing:
         seen = db.row("reminder_standing", id=reminder)
         if seen is None:
             raise NotFound(f"no reminder has the id {keys.show(reminder)}")
-        account, revision, status, version, generation, covered = seen
+        account, revision, status, version, generation, covered, next_due_at, label, schedule, zone, *whom = seen
         found = db.rows("fates", account=account, reminder=reminder, labels=stored.json_text(labels))
         fates = [Fate(delivery, label, State(state), bool(doubt)) for delivery, label, state, doubt in found]
-        return Standing(stored.moment(db.now()), revision, status, version, generation, bool(covered), fates)
+        plan = (stored.maybe_moment(next_due_at), label, schedule, zone, _whom(*whom))
+        return Standing(stored.moment(db.now()), revision, status, version, generation, bool(covered), *plan, fates)
+
+
+def _whom(recipient: bytes, addresses: str, channels: str) -> Whom:
+    return Whom(recipient, orjson.loads(addresses), sorted(orjson.loads(channels)))
+
+
+def _own(revision: Revision) -> dict[str, Any]:
+    return {
+        "seen": revision.seen,
+        "seen_due": stored.maybe_micros(revision.seen_due),
+        "generation": revision.generation,
+        "keep_body": int(revision.keep_body),
+        "wake": int(revision.wake),
+    }
+
+
+def _target(revision: Revision, status: str) -> str:
+    return "paused" if status == "paused" and not revision.wake else "active"
 
 
 def revise(db: Database, actor: str, reason: str, revision: Revision) -> bool:
@@ -56,11 +77,11 @@ def revise(db: Database, actor: str, reason: str, revision: Revision) -> bool:
         values = reminder_values(account, new)
         unwanted = ("account", "key")
         columns = {word: value for word, value in values.items() if word not in unwanted}
-        own = {"seen": revision.seen, "generation": revision.generation, "keep_body": int(revision.keep_body)}
-        if not db.change("reminder_revise", **columns, **own):
+        if not db.change("reminder_revise", **columns, **_own(revision)):
             return False
         add_recipient(db, account, new)
-        db.change_one("event_add", account, new.id, None, "revised", status, "active", actor, reason, None)
+        moves = (status, _target(revision, status))
+        db.change_one("event_add", account, new.id, None, "revised", *moves, actor, reason, None)
         entries = Entries()
         for row in unsent:
             entries.end(row, State.CANCELLED, SUPERSEDED)

@@ -3,19 +3,21 @@
 -- name: reminder_standing
 -- $1 id. What was due under a restore guard may have been sent: `covered`.
 select r.account_id, r.revision, r.status, r.event_version, r.generation,
-       exists (select from guard g where r.next_due_at <= least(clock_timestamp(), coalesce(g.closed_at, 'infinity')))
+       exists (select from guard g where r.next_due_at <= least(clock_timestamp(), coalesce(g.closed_at, 'infinity'))),
+       r.next_due_at, r.next_label, r.schedule, r.zone, r.recipient_id, r.addresses, r.channels
 from reminder r where r.id = $1::uuid;
 
 -- name: fates
--- $1 account, $2 reminder, $3 labels. Occurrences of other generations carry `#2` behind their label.
+-- $1 account, $2 reminder, $3 labels: and whatever is open. Occurrences of other generations carry `#2` behind their label.
 select l.id, l.occurrence, l.status, coalesce(l.doubt, false)
 from ledger l
-where l.account_id = $1 and l.reminder_id = $2::uuid and split_part(l.occurrence, '#', 1) = any ($3::text[])
+where l.account_id = $1 and l.reminder_id = $2::uuid
+  and (l.finished_at is null or split_part(l.occurrence, '#', 1) = any ($3::text[]))
 order by l.created_at, l.id;
 
 -- name: lock_revision
 -- $1 id. First of all locks, as for a cancel: a begin waits for it.
-select account_id, revision, status from reminder where id = $1::uuid for update;
+select account_id, revision, status, next_due_at from reminder where id = $1::uuid for update;
 
 -- name: revise_reminder
 -- $1 id of a locked reminder, $2 actor, $3 reason, $4 whether the body as first submitted stays, $5 generation, and one
@@ -28,9 +30,8 @@ with r as (
       next_due_at = $21::timestamptz, schedule = $22, next_label = $23, follows_recipient = $24, zone_data = $25,
       missed = $26, grace = $27, late_until = $28, group_key = $29, generation = $5,
       body_hash = case when $4 then body_hash else $30::bytea end, template_version = $31, quiet_hours = $32::jsonb,
-      status = 'active',
-      revision = revision + 1
+      status = case when status = 'paused' and not $34 then 'paused' else 'active' end, revision = revision + 1
   where id = $1::uuid
-  returning id, account_id)
+  returning id, account_id, status)
 insert into event (account_id, reminder_id, kind, from_state, to_state, actor, reason)
-select r.account_id, r.id, 'revised', $33, 'active', $2, $3 from r;
+select r.account_id, r.id, 'revised', $33, r.status, $2, $3 from r;

@@ -3,16 +3,18 @@
 -- name: reminder_standing
 -- What was due under a restore guard may have been sent: `covered`.
 select r.account_id, r.revision, r.status, r.event_version, r.generation,
-       exists (select 1 from guard g where r.next_due_at <= min(db_now(), coalesce(g.closed_at, db_now())))
+       exists (select 1 from guard g where r.next_due_at <= min(db_now(), coalesce(g.closed_at, db_now()))),
+       r.next_due_at, r.next_label, r.schedule, r.zone, r.recipient_id, r.addresses, r.channels
 from reminder r where r.id = :id;
 
 -- name: fates
--- :labels, JSON list. Occurrences of other generations carry `#2` behind their label.
+-- Whatever is open, and :labels, JSON list. Occurrences of other generations carry `#2` behind their label.
 select l.id, l.occurrence, l.status, coalesce(l.doubt, 0)
 from ledger l
 where l.account_id = :account and l.reminder_id = :reminder
-  and case when instr(l.occurrence, '#') then substr(l.occurrence, 1, instr(l.occurrence, '#') - 1) else l.occurrence end
-      in (select value from json_each(:labels))
+  and (l.finished_at is null
+       or case when instr(l.occurrence, '#') then substr(l.occurrence, 1, instr(l.occurrence, '#') - 1) else l.occurrence end
+          in (select value from json_each(:labels)))
 order by l.created_at, l.id;
 
 -- name: reminder_revise
@@ -21,7 +23,8 @@ set recipient_id = :recipient, inline = :inline, addresses = :addresses, channel
     data = :data, "to" = :to, notify_at = :notify_at, zone = :zone, deadline = :deadline, deadline_at = :deadline_at,
     late = :late, lane = :lane, purpose = :purpose, event_version = coalesce(:event_version, event_version),
     next_due_at = :next_due_at, schedule = :schedule, next_label = :next_label, follows_recipient = :follows_recipient,
-    zone_data = :zone_data, missed = :missed, grace = :grace, late_until = :late_until, quiet_hours = :quiet_hours, group_key = :group, generation = :generation,
-    template_version = :template_version,
-    body_hash = case when :keep_body then body_hash else :body_hash end, status = 'active', revision = revision + 1
-where id = :id and revision = :seen and status <> 'cancelled';
+    zone_data = :zone_data, missed = :missed, grace = :grace, late_until = :late_until,
+    quiet_hours = :quiet_hours, group_key = :group, generation = :generation, template_version = :template_version,
+    body_hash = case when :keep_body then body_hash else :body_hash end,
+    status = case when status = 'paused' and not :wake then 'paused' else 'active' end, revision = revision + 1
+where id = :id and revision = :seen and next_due_at is :seen_due and status <> 'cancelled';
