@@ -15,6 +15,8 @@ from duly.testing.receiver import Receiver
 from tests.end_to_end.doubles import beside
 from tests.end_to_end.installation import ACCOUNT, DIALECTS, Installation, Shown, reminder, settle_in, tell_on_both
 
+pytestmark = pytest.mark.heavy
+
 AT: Final = ("--account", ACCOUNT)
 WHY: Final = ("--why", "he asked to")
 #: key of a reminder -> its purpose, and how it ends.

@@ -6,6 +6,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+import pytest
+
 from duly.testing.receiver import Receiver
 from tests.end_to_end.installation import ACCOUNT, Installation, Shown, reminder
 
@@ -34,6 +36,7 @@ def shown(duly: Installation, key: str) -> Shown:
     return found
 
 
+@pytest.mark.heavy
 def test_reminders_follow_their_recipient_and_the_zone_data(duly: Installation, receiver: Receiver) -> None:
     """Who moves takes along what follows him; other zone data move what they told; each says why."""
     people(duly, name="Bob", webhook=receiver.url("ok", "bob"), zone="America/New_York")
@@ -70,6 +73,7 @@ def test_an_occurrence_put_into_the_past_is_sent(duly: Installation, receiver: R
     assert receiver.count("ok", "bob") == 1
 
 
+@pytest.mark.heavy
 def test_an_operator_changes_his_mind(duly: Installation, receiver: Receiver) -> None:
     """Rescheduled to a time that is past it is sent at once, and again only by name; a group is cancelled together."""
     rows = [reminder(key, webhook=receiver.url("ok", key), due_in=3600, group="visits") for key in ("a", "b", "c")]
