@@ -1,11 +1,14 @@
--- Rezone: next occurrences whose moments are told by zone data, and reminders that stand still. Every statement that
--- reads a timing selects its columns in the order of core.upcoming.Timing.
+-- Rezone: next occurrences whose moments are told by zone data, and reminders that stand still.
+
+-- name: part_timing
+-- The columns of a core.upcoming.Timing, in its order, of reminder r, its account a and its recipient p, if any.
+r.id, a.name, r.caller_key, r.revision, r.next_due_at, r.deadline_at, r.notify_at, r.schedule, r.next_label,
+case when r.follows_recipient then coalesce(p.zone, r.zone) else r.zone end, coalesce(r.late_until, r.deadline),
+r.zone_data
 
 -- name: zoned
 -- $1 the last id of the page before, $2 rows at most, $3 version: those whose moments another one told.
-select r.id, a.name, r.caller_key, r.revision, r.next_due_at, r.deadline_at, r.notify_at, r.schedule, r.next_label,
-       case when r.follows_recipient then coalesce(p.zone, r.zone) else r.zone end, coalesce(r.late_until, r.deadline),
-       r.zone_data
+select {part_timing}
 from reminder r
 join account a on a.id = r.account_id
 left join recipient p on p.id = r.recipient_id
@@ -15,8 +18,7 @@ order by r.id limit $2;
 
 -- name: zoned_of_recipients
 -- $1 the last id of the page before, $2 rows at most, $3 recipients whom the reminders follow.
-select r.id, a.name, r.caller_key, r.revision, r.next_due_at, r.deadline_at, r.notify_at, r.schedule, r.next_label,
-       coalesce(p.zone, r.zone), coalesce(r.late_until, r.deadline), r.zone_data
+select {part_timing}
 from reminder r
 join account a on a.id = r.account_id
 left join recipient p on p.id = r.recipient_id
@@ -66,9 +68,7 @@ returning reminder_id;
 
 -- name: paused_reminder
 -- $1 id.
-select r.id, a.name, r.caller_key, r.revision, r.next_due_at, r.deadline_at, r.notify_at, r.schedule, r.next_label,
-       case when r.follows_recipient then coalesce(p.zone, r.zone) else r.zone end, coalesce(r.late_until, r.deadline),
-       r.zone_data
+select {part_timing}
 from reminder r
 join account a on a.id = r.account_id
 left join recipient p on p.id = r.recipient_id

@@ -1,11 +1,14 @@
--- Rezone: next occurrences whose moments are told by zone data, and reminders that stand still. Every statement that
--- reads a timing selects its columns in the order of core.upcoming.Timing.
+-- Rezone: next occurrences whose moments are told by zone data, and reminders that stand still.
+
+-- name: part_timing
+-- The columns of a core.upcoming.Timing, in its order, of reminder r, its account a and its recipient p, if any.
+r.id, a.name, r.caller_key, r.revision, r.next_due_at, r.deadline_at, r.notify_at, r.schedule, r.next_label,
+case when r.follows_recipient then coalesce(p.zone, r.zone) else r.zone end, coalesce(r.late_until, r.deadline),
+r.zone_data
 
 -- name: zoned
 -- By their ids, from where the page before ended: those whose moments another :version told.
-select r.id, a.name, r.caller_key, r.revision, r.next_due_at, r.deadline_at, r.notify_at, r.schedule, r.next_label,
-       case when r.follows_recipient then coalesce(p.zone, r.zone) else r.zone end, coalesce(r.late_until, r.deadline),
-       r.zone_data
+select {part_timing}
 from reminder r indexed by reminder_zoned
 cross join account a on a.id = r.account_id
 left join recipient p on p.id = r.recipient_id
@@ -16,8 +19,7 @@ order by r.id limit :limit;
 -- name: zoned_of_recipients
 -- :recipients, 16 bytes each, as in moves.sql: whom the reminders follow.
 with recursive place (at) as (select 1 union all select at + 16 from place where at + 16 < length(:recipients))
-select r.id, a.name, r.caller_key, r.revision, r.next_due_at, r.deadline_at, r.notify_at, r.schedule, r.next_label,
-       coalesce(p.zone, r.zone), coalesce(r.late_until, r.deadline), r.zone_data
+select {part_timing}
 from (select distinct substr(:recipients, at, 16) as id from place) f
 cross join reminder r indexed by reminder_following on r.recipient_id = f.id
 cross join account a on a.id = r.account_id
@@ -44,9 +46,7 @@ where a.name = :account and p.deleted_at is null;
 update reminder set status = 'paused', revision = revision + 1 where id = :id and status = 'active';
 
 -- name: paused_reminder
-select r.id, a.name, r.caller_key, r.revision, r.next_due_at, r.deadline_at, r.notify_at, r.schedule, r.next_label,
-       case when r.follows_recipient then coalesce(p.zone, r.zone) else r.zone end, coalesce(r.late_until, r.deadline),
-       r.zone_data
+select {part_timing}
 from reminder r
 join account a on a.id = r.account_id
 left join recipient p on p.id = r.recipient_id
