@@ -15,7 +15,9 @@ from typer.testing import CliRunner, Result
 from duly.cli.app import build
 from duly.cli.surface import operator
 from tests.flows.scene import SECRET
-from tests.stores.ledgers import create_sqlite, raw
+from tests.stores.ledgers import raw
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 CONFIG = f"""
 database = "sqlite:///duly.db"
@@ -32,15 +34,6 @@ subject = "A note"
 text = "Hello"
 """
 ANA = "ana@example.com"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with an empty ledger."""
-    (tmp_path / "duly.toml").write_text(CONFIG, encoding="utf-8")
-    create_sqlite(tmp_path / "duly.db")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def duly(*arguments: str, code: int = 0) -> Result:

@@ -26,7 +26,8 @@ from duly.runtime.bootstrap import open_plant
 from duly.runtime.config import load, parse
 from duly.testing.builders import NAMESPACE
 from tests.flows.scene import SECRET
-from tests.stores.ledgers import create_sqlite
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 CONFIG = f"""
 database = "sqlite:///duly.db"
@@ -53,15 +54,6 @@ kind = "smtp"
 url = "smtp://localhost:2525"
 from = "us@example.com"
 """
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with an empty ledger."""
-    (tmp_path / "duly.toml").write_text(CONFIG, encoding="utf-8")
-    create_sqlite(tmp_path / "duly.db")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)

@@ -15,7 +15,8 @@ from typer.testing import CliRunner, Result
 from duly.cli.app import build
 from duly.intake import zones
 from tests.flows.scene import SECRET
-from tests.stores.ledgers import create_sqlite
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 CONFIG: Final = f"""
 database = "sqlite:///duly.db"
@@ -38,15 +39,6 @@ WHY: Final = ("--why", "the visit was moved")
 NEVER: Final = "2099-12-01T09:00"
 #: Nine o'clock in New York on that day.
 NEVER_UTC: Final = "2099-12-01T14:00:00Z"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with an empty ledger."""
-    (tmp_path / "duly.toml").write_text(CONFIG, encoding="utf-8")
-    create_sqlite(tmp_path / "duly.db")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def duly(*arguments: str, code: int = 0, given: str | None = None) -> Result:
