@@ -34,10 +34,10 @@ def once(**more: Any) -> NewReminder:
     return new_reminder("r", later(hours=1), event_version=2, **more)
 
 
-def offsets(*hours: int) -> NewReminder:
+def offsets(*hours: int, **more: Any) -> NewReminder:
     """Version 2, so many hours before its anchor."""
     schedule = Schedule(ANCHOR, before=tuple(timedelta(hours=hour) for hour in hours))
-    return once(schedule=schedule.to_text(), next_label=f"-PT{hours[0]}H", deadline=None)
+    return once(schedule=schedule.to_text(), next_label=f"-PT{hours[0]}H", **{"deadline": None, **more})
 
 
 def rule(text: str = "FREQ=DAILY", **more: Any) -> NewReminder:
@@ -137,6 +137,14 @@ def test_an_anchor_that_moves_takes_along_what_was_not_sent() -> None:
     assert (plan.answer, plan.generation, labels_of(plan.reminder)) == (Revised.MOVED, 2, ("-PT2H", "-PT1H"))
     assert (plan.reminder.next_label, plan.reminder.next_due_at) == ("-PT2H", ANCHOR - timedelta(hours=2))
     assert plan.reminder.deadline_at == ANCHOR - timedelta(hours=1)
+
+
+def test_what_is_left_is_sent_as_late_as_it_asks() -> None:
+    """The deadline says from when it is late; until when it is sent stands in `late_until`."""
+    new = offsets(48, 24, deadline="PT1H", late="send_marked", late_until="PT6H")
+    plan = revise(new, stands(fate(State.SENT, "-PT48H")), None)
+    assert plan.reminder is not None
+    assert plan.reminder.deadline_at == ANCHOR - timedelta(hours=24) + timedelta(hours=6)
 
 
 def test_an_anchor_of_which_all_was_sent_is_not_moved() -> None:

@@ -23,10 +23,9 @@ from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from duly.core.deadlines import deadline_of
 from duly.core.model import NewReminder
 from duly.core.moments import write_duration
-from duly.core.schedule import ONCE, Schedule, Slot, first, following
+from duly.core.schedule import ONCE, Schedule, Slot, first
 from duly.core.states import FINAL, State
 from duly.core.upcoming import next_after, upcoming
 
@@ -217,9 +216,7 @@ def _only(new: NewReminder, labels: Sequence[str], zone: tzinfo | None) -> NewRe
         return new
     schedule = Schedule.from_text(new.schedule)
     left = replace(schedule, before=tuple(offset for offset in schedule.before if offset_label(offset) in labels))
-    start = first(left, zone)
-    behind = following(left, zone, start.label)
-    deadline_at = deadline_of(start.due_at, new.deadline, behind and behind.due_at)
+    told = upcoming(left, zone, first(left, zone), new.late_until or new.deadline)
     return replace(
-        new, schedule=left.to_text(), next_label=start.label, next_due_at=start.due_at, deadline_at=deadline_at
+        new, schedule=left.to_text(), next_label=told.label, next_due_at=told.due_at, deadline_at=told.deadline_at
     )
