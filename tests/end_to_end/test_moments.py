@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from duly.core.moments import instant
 from duly.core.schedule import Schedule, read_repeat
-from duly.stores.documents import instant
 from duly.testing.receiver import Receiver
 from tests.end_to_end.installation import ACCOUNT, Installation, reminder
 

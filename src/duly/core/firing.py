@@ -16,31 +16,23 @@ import json
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from duly.core import keys
-from duly.core.deadlines import deadline_of
 from duly.core.missed import Caught, Policy, catch_up, read_missed
 from duly.core.model import Channel, Due, Fired, FiredNote, NewDelivery
 from duly.core.moments import parse_duration
 from duly.core.revising import named
-from duly.core.schedule import ONCE, Schedule, Slot, following
+from duly.core.schedule import ONCE, Schedule, Slot
 from duly.core.states import State
+from duly.core.upcoming import Upcoming, upcoming
 
 __all__ = ["fire", "would_have_been_sent"]
 
 #: Why nothing comes of a reminder whose recipient was deleted, as the ledger says.
 RECIPIENT_DELETED: Final = "recipient_deleted"
 
-SCHEDULES_CACHED_MAX: Final = 4_096
-
-
-class Occurrence(NamedTuple):
-    """One firing, with its own deadline."""
-
-    label: str
-    due_at: datetime
-    deadline_at: datetime
+POLICIES_CACHED_MAX: Final = 4_096
 
 
 def fire(row: Due, now: datetime, namespace: str, providers: Mapping[str, str], zone: tzinfo | None = None) -> Fired:
@@ -50,10 +42,10 @@ def fire(row: Due, now: datetime, namespace: str, providers: Mapping[str, str], 
     None for one that fires once, and where this machine does not know it.
     """
     if row.schedule is None:
-        once = Occurrence(ONCE, row.due_at, row.deadline_at)
+        once = Upcoming(ONCE, row.due_at, row.deadline_at)
         return Fired(row.reminder, row.revision, row.due_at, None, _deliveries(row, once, now, namespace, providers))
     try:
-        return _fire_schedule(row, _schedule(row.schedule), now, namespace, providers, zone)
+        return _fire_schedule(row, Schedule.from_text(row.schedule), now, namespace, providers, zone)
     except ValueError:
         return _stand_still(row, "schedule_cannot_be_read")
 
@@ -66,15 +58,15 @@ def _fire_schedule(
     caught = catch_up(schedule, zone, row.label or ONCE, now, _policy(row.missed, row.grace), row.due_at)
     occurrences = [_occurrence(row, schedule, zone, slot) for slot in caught.fire]
     deliveries = [_deliveries(row, one, now, namespace, providers) for one in occurrences]
-    upcoming = None if caught.next is None else _occurrence(row, schedule, zone, caught.next)
+    then = None if caught.next is None else _occurrence(row, schedule, zone, caught.next)
     return Fired(
         row.reminder,
         row.revision,
         row.due_at,
-        upcoming.due_at if upcoming else None,
+        then.due_at if then else None,
         tuple(new for each in deliveries for new in each),
-        upcoming.label if upcoming else None,
-        upcoming.deadline_at if upcoming else None,
+        then.label if then else None,
+        then.deadline_at if then else None,
         _missed(row, caught) if caught.skipped else None,
     )
 
@@ -84,11 +76,10 @@ def _follows_clocks(row: Due, schedule: Schedule) -> bool:
     return schedule.start.tzinfo is None or (schedule.repeat is not None and row.zone is not None)
 
 
-def _occurrence(row: Due, schedule: Schedule, zone: tzinfo | None, slot: Slot) -> Occurrence:
+def _occurrence(row: Due, schedule: Schedule, zone: tzinfo | None, slot: Slot) -> Upcoming:
     if slot.label == row.label and slot.due_at == row.due_at:
-        return Occurrence(slot.label, slot.due_at, row.deadline_at)
-    behind = following(schedule, zone, slot.label)
-    return Occurrence(slot.label, slot.due_at, deadline_of(slot.due_at, row.deadline, behind and behind.due_at))
+        return Upcoming(slot.label, slot.due_at, row.deadline_at)
+    return upcoming(schedule, zone, slot, row.deadline)
 
 
 def _missed(row: Due, caught: Caught) -> FiredNote:
@@ -101,12 +92,7 @@ def _stand_still(row: Due, reason: str) -> Fired:
     return Fired(row.reminder, row.revision, row.due_at, row.due_at, (), row.label, note=note)
 
 
-@lru_cache(SCHEDULES_CACHED_MAX)
-def _schedule(text: str) -> Schedule:
-    return Schedule.from_text(text)
-
-
-@lru_cache(SCHEDULES_CACHED_MAX)
+@lru_cache(POLICIES_CACHED_MAX)
 def _policy(missed: str | None, grace: str | None) -> Policy:
     policy = read_missed(missed or "latest")
     return policy if grace is None else policy._replace(grace=parse_duration(grace))
@@ -121,13 +107,13 @@ def would_have_been_sent(new: NewDelivery) -> bool:
 
 
 def _deliveries(
-    row: Due, occurrence: Occurrence, now: datetime, namespace: str, providers: Mapping[str, str]
+    row: Due, occurrence: Upcoming, now: datetime, namespace: str, providers: Mapping[str, str]
 ) -> tuple[NewDelivery, ...]:
     return tuple([_delivery(row, occurrence, channel, now, namespace, providers) for channel in row.channels])
 
 
 def _delivery(
-    row: Due, occurrence: Occurrence, channel: Channel, now: datetime, namespace: str, providers: Mapping[str, str]
+    row: Due, occurrence: Upcoming, channel: Channel, now: datetime, namespace: str, providers: Mapping[str, str]
 ) -> NewDelivery:
     address, provider = row.addresses.get(channel), providers.get(channel)
     state, reason = _judge(row.refused, occurrence, now, address, provider)
@@ -154,7 +140,7 @@ def _delivery(
 
 
 def _judge(
-    refused: str | None, occurrence: Occurrence, now: datetime, address: str | None, provider: str | None
+    refused: str | None, occurrence: Upcoming, now: datetime, address: str | None, provider: str | None
 ) -> tuple[State, str | None]:
     if now >= occurrence.deadline_at:
         return State.EXPIRED, "deadline_passed_before_tick"

@@ -21,7 +21,16 @@ import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
-__all__ = ["YEAR_FIRST", "YEAR_LAST", "parse_duration", "parse_time", "to_utc", "write_duration", "write_time"]
+__all__ = [
+    "YEAR_FIRST",
+    "YEAR_LAST",
+    "instant",
+    "parse_duration",
+    "parse_time",
+    "to_utc",
+    "write_duration",
+    "write_time",
+]
 
 #: Far from the edges of Python's calendar, so that no sum of a time, an offset and a duration leaves it.
 YEAR_FIRST: Final = 1970
@@ -77,6 +86,11 @@ def write_time(moment: datetime) -> str:
     local = moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
     text = local.isoformat() if local.second or local.microsecond else local.isoformat(timespec="minutes")
     return text if moment.tzinfo is None else f"{text}Z"
+
+
+def instant(moment: datetime) -> str:
+    """An aware time as the record shows it: RFC 3339 in UTC, ending in Z."""
+    return moment.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 
 def write_duration(duration: timedelta) -> str:

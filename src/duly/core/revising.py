@@ -29,13 +29,27 @@ from duly.core.schedule import ONCE, Schedule, Slot, first
 from duly.core.states import FINAL, State
 from duly.core.upcoming import next_after, upcoming
 
-__all__ = ["Fate", "Plan", "Revised", "Standing", "Whom", "base_label", "labels_of", "named", "revise"]
+__all__ = [
+    "SUPERSEDED",
+    "SURELY_UNSENT",
+    "Fate",
+    "Plan",
+    "Revised",
+    "Standing",
+    "Whom",
+    "base_label",
+    "labels_of",
+    "named",
+    "revise",
+]
 
 GENERATIONS_MAX: Final = 1_000
 #: It was accepted, or nobody will ever know whether it was.
 AS_GOOD_AS_SENT: Final = frozenset({State.SENT, State.UNCONFIRMED})
 #: Open, and nothing of it can have left.
 SURELY_UNSENT: Final = frozenset({State.READY, State.WAITING, State.LEASED})
+#: Why a delivery ends in whose place the new version's comes.
+SUPERSEDED: Final = "superseded"
 
 
 class Revised(StrEnum):

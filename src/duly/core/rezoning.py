@@ -10,11 +10,11 @@ Where the instant is the same under the new data, only their version is written,
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from typing import NamedTuple
 
 from duly.core.deadlines import deadline_of
-from duly.core.moments import parse_time, to_utc
+from duly.core.moments import instant, parse_time, to_utc
 from duly.core.schedule import ONCE, Schedule, Slot, following, slot
 from duly.core.upcoming import Timing, upcoming
 
@@ -76,10 +76,5 @@ def _not_skipped(row: Timing, instant: datetime, now: datetime) -> datetime:
 
 
 def _evidence(row: Timing, due_at: datetime, version: str) -> str:
-    moments = {"from": _instant(row.due_at), "to": _instant(due_at)}
+    moments = {"from": instant(row.due_at), "to": instant(due_at)}
     return json.dumps({**moments, "zone": row.zone, "zone_data": version})
-
-
-def _instant(moment: datetime) -> str:
-    """RFC 3339 in UTC, ending in Z."""
-    return moment.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"

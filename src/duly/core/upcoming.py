@@ -34,7 +34,7 @@ class Timing(NamedTuple):
 
 
 class Upcoming(NamedTuple):
-    """An occurrence that is still to come."""
+    """One occurrence, with its own deadline."""
 
     label: str
     due_at: datetime

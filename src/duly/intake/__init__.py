@@ -5,9 +5,9 @@ other tables), `RejectedFile` sets aside what was not taken. Hostile input is ex
 meant to be or as a `Rejection`, within bounded time and memory.
 """
 
-from duly.intake.addresses import normal_email, normal_phone, normal_url
+from duly.intake.addresses import normal_url
 from duly.intake.consent import CONSENT_TABLE, ConsentIntake, read_purpose
-from duly.intake.contacts import contact_of
+from duly.intake.contacts import NORMALISE, contact_of
 from duly.intake.recipients import RECIPIENT_TABLE, RecipientIntake
 from duly.intake.rejected import RejectedFile
 from duly.intake.rejection import Rejection
@@ -20,6 +20,7 @@ from duly.intake.zones import find as find_zone
 __all__ = [
     "CONSENT_TABLE",
     "FORMATS",
+    "NORMALISE",
     "RECIPIENT_TABLE",
     "ConsentIntake",
     "Intake",
@@ -32,8 +33,6 @@ __all__ = [
     "When",
     "contact_of",
     "find_zone",
-    "normal_email",
-    "normal_phone",
     "normal_url",
     "open_rows",
     "read",

@@ -19,7 +19,6 @@ from phonenumbers import NumberParseException
 from phonenumbers import timezone as prefixes
 
 from duly.intake import zones
-from duly.intake.rejection import Rejection
 
 __all__ = ["CANDIDATES_ZONES_MAX", "zones_of", "zones_of_phone"]
 
@@ -54,14 +53,5 @@ def zones_of_phone(e164: str) -> tuple[str, ...]:
 
 
 def _fit(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names that are zones here, if they are few enough to mean something."""
-    return tuple(filter(_is_zone, names)) if len(names) <= CANDIDATES_ZONES_MAX else ()
-
-
-def _is_zone(name: str) -> bool:
-    """`Etc/Unknown`, which is no zone, stands for a number of nowhere."""
-    try:
-        zones.find(name, "")
-    except Rejection:
-        return False
-    return True
+    """The names that are zones here (`Etc/Unknown`, for a number of nowhere, is none), if they are few enough."""
+    return tuple(filter(zones.known, names)) if len(names) <= CANDIDATES_ZONES_MAX else ()

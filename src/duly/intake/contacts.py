@@ -14,9 +14,10 @@ from duly.core.model import Channel, NewContact
 from duly.intake.addresses import normal_email, normal_phone, normal_url
 from duly.intake.rejection import Rejection
 
-__all__ = ["contact_of", "new_contact"]
+__all__ = ["NORMALISE", "contact_of", "new_contact"]
 
-_NORMALISE: Final[Mapping[Channel, Callable[[str], str]]] = {
+#: The one form of an address of a channel; each raises Rejection.
+NORMALISE: Final[Mapping[Channel, Callable[[str], str]]] = {
     Channel.EMAIL: normal_email,
     Channel.SMS: normal_phone,
     Channel.WEBHOOK: normal_url,
@@ -35,7 +36,7 @@ def contact_of(namespace: str, account: str, address: str, channel: Channel | No
     """The contact of an address as somebody wrote it. Raises Rejection, which never repeats it."""
     chosen = channel or _channel(address)
     try:
-        return new_contact(namespace, account, chosen, _NORMALISE[chosen](address))
+        return new_contact(namespace, account, chosen, NORMALISE[chosen](address))
     except Rejection as rejection:
         raise Rejection(rejection.reason, "address") from None
 

@@ -15,15 +15,16 @@ null clears.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from duly.core import keys
 from duly.core.model import Channel, NewContact
 from duly.core.quiet_hours import read_windows, written
 from duly.core.text import one_line
-from duly.intake import addresses, zones
-from duly.intake.contacts import new_contact
+from duly.intake import zones
+from duly.intake.addresses import URL_CHARACTERS_MAX
+from duly.intake.contacts import NORMALISE, new_contact
 from duly.intake.fields import RECIPIENT_FIELDS, kind, known, label
 from duly.intake.rejected import set_aside
 from duly.intake.rejection import Rejection
@@ -35,15 +36,11 @@ __all__ = ["ID_CHARACTERS_MAX", "RECIPIENT_TABLE", "Recipient", "RecipientIntake
 ID_CHARACTERS_MAX: Final = 255
 NAME_CHARACTERS_MAX: Final = 200
 LOCALE_CHARACTERS_MAX: Final = 35  # RFC 5646, 4.4.1
-ADDRESS_CHARACTERS_MAX: Final = addresses.URL_CHARACTERS_MAX
+ADDRESS_CHARACTERS_MAX: Final = URL_CHARACTERS_MAX
 
 _LOCALE: Final = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")
 #: In the order in which an address may stand for an id.
-_CHANNELS: Final[tuple[tuple[str, Channel, Callable[[str], str]], ...]] = (
-    ("email", Channel.EMAIL, addresses.normal_email),
-    ("phone", Channel.SMS, addresses.normal_phone),
-    ("webhook", Channel.WEBHOOK, addresses.normal_url),
-)
+_CHANNELS: Final = (("email", Channel.EMAIL), ("phone", Channel.SMS), ("webhook", Channel.WEBHOOK))
 
 
 #: Of a row about a recipient himself. His quiet hours come with a reminder.
@@ -103,7 +100,7 @@ class RecipientIntake:
             channel: new_contact(self._namespace, self._account, channel, address)
             for channel, address in _addresses(row, "").items()
         }
-        return found | {channel: None for field, channel, _ in _CHANNELS if field in cleared}
+        return found | {channel: None for field, channel in _CHANNELS if field in cleared}
 
 
 def _fields(row: Mapping[str, Any], cleared: Collection[str]) -> dict[str, str | None]:
@@ -114,12 +111,12 @@ def _fields(row: Mapping[str, Any], cleared: Collection[str]) -> dict[str, str |
 
 def _addresses(to: Mapping[str, Any], prefix: str = "to.") -> dict[Channel, str]:
     found = {}
-    for field, channel, normalise in _CHANNELS:
+    for field, channel in _CHANNELS:
         address = label(to, field, ADDRESS_CHARACTERS_MAX, prefix) if field in to else None
         if address is None:
             continue
         try:
-            found[channel] = normalise(address)
+            found[channel] = NORMALISE[channel](address)
         except Rejection as rejection:
             raise Rejection(rejection.reason, prefix + field) from None
     return found

@@ -32,6 +32,7 @@ from duly.runtime.worker import Plant
 
 __all__ = [
     "ConfiguredPolicies",
+    "account_zones",
     "channels",
     "limits",
     "links",
@@ -89,6 +90,11 @@ def worker_name() -> str:
 def channels(config: Config) -> dict[str, str]:
     """The provider's name for each channel."""
     return {str(provider.channel): name for name, provider in config.providers.items()}
+
+
+def account_zones(config: Config) -> dict[str, str | None]:
+    """The zone that each account has chosen."""
+    return {name: account.zone for name, account in config.accounts.items()}
 
 
 def limits(config: Config) -> dict[str, Limits]:
@@ -166,7 +172,7 @@ async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIte
             clock=clock,
             dice=SystemDice(),
             lease_seconds=config.lease_seconds,
-            quiet=QuietHours(policies, {name: one.zone for name, one in config.accounts.items()}),
+            quiet=QuietHours(policies, account_zones(config)),
             learn=pinned.learn,
         )
         if freeze_garbage:

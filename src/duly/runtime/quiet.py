@@ -7,7 +7,6 @@ account's. If none of these is known, nobody can say when it is quiet there: not
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from typing import Final
@@ -52,11 +51,4 @@ def _windows(texts: tuple[str, ...]) -> tuple[Window, ...]:
 
 @lru_cache(ZONES_CACHED_MAX)
 def _zones(names: tuple[str, ...]) -> tuple[tzinfo, ...]:
-    return tuple(_known(names))
-
-
-def _known(names: Iterable[str]) -> Iterable[tzinfo]:
-    for name in names:
-        zone = zones.known(name)
-        if zone is not None:
-            yield zone
+    return tuple(filter(None, map(zones.known, names)))

@@ -10,7 +10,7 @@ sends: a receiver that counts must not take it for a reminder. The mark is in th
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -104,9 +104,8 @@ def _taken(config: Config, templates: TemplateSet, submitted: Mapping[str, Any])
     """The submission, checked as at import, as if every channel had a provider."""
     from duly.intake import Intake
 
-    zones = {name: account.zone for name, account in config.accounts.items()}
     everything = {str(channel): STAND_IN for channel in Channel}
-    intake = Intake(config.namespace or STAND_IN, templates, everything, zones.get)
+    intake = Intake(config.namespace or STAND_IN, templates, everything, bootstrap.account_zones(config).get)
     reminder = intake.accept(submitted, datetime.now(UTC))
     if not reminder.contacts:
         raise InputError("to: it is an id alone, and only the ledger knows who that is; add a name and an address")
@@ -128,15 +127,10 @@ def _address(reminder: NewReminder, channel: Channel) -> str:
 
 
 def _normal(to: str, channel: Channel) -> str:
-    from duly.intake import Rejection, normal_email, normal_phone, normal_url
+    from duly.intake import NORMALISE, Rejection
 
-    rules: dict[Channel, Callable[[str], str]] = {
-        Channel.EMAIL: normal_email,
-        Channel.SMS: normal_phone,
-        Channel.WEBHOOK: normal_url,
-    }
     try:
-        return rules[channel](to)
+        return NORMALISE[channel](to)
     except Rejection as rejection:
         raise InputError(f"--to: the address for {channel} {rejection.reason}") from None
 

@@ -7,13 +7,13 @@ are moments, shown as RFC 3339 in UTC, ending in Z. A local time carries no offs
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from duly.core.deadlines import deadline_of
 from duly.core.explain import next_action
-from duly.core.moments import write_duration
+from duly.core.moments import instant, write_duration
 from duly.core.revising import named
 from duly.core.schedule import ONCE, Schedule
 from duly.core.spoken import told_schedule
@@ -42,7 +42,6 @@ __all__ = [
     "WAITING",
     "delivery",
     "guards",
-    "instant",
     "is_moment",
     "reminder",
     "submission",
@@ -107,11 +106,6 @@ _NEXT_MOMENT: Final = frozenset({"waiting", "uncertain"})
 def is_moment(word: str) -> bool:
     """Whether the word names a moment."""
     return word in ("at", "since") or word.endswith(("_at", "_until", "_since"))
-
-
-def instant(when: datetime) -> str:
-    """RFC 3339 in UTC, ending in Z."""
-    return when.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 
 def delivery(

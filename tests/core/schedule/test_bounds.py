@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from duly.core.missed import catch_up, read_missed
-from duly.core.schedule import Schedule, first_after, following, latest_until
+from duly.core.schedule import Schedule, first_after, following, run_until
 from duly.core.schedule.cron import cron_times, parse_cron
 from duly.core.schedule.stepping import Days, Filtered
 from tests.core.schedule.values import NEW_YORK, repeating, utc
@@ -92,7 +92,7 @@ def test_what_can_be_counted_is_not_walked(text: str, now: datetime, skipped: in
     for policy in ("latest", "all:1"):
         caught = catch_up(schedule, None, label.label, until, read_missed(policy))
         assert (len(caught.fire), caught.skipped) == (1, skipped)
-        assert latest_until(schedule, None, label.label, until) == (caught.fire[0], skipped + 1)
+        assert run_until(schedule, None, label.label, until, 1)[:2] == (skipped + 1, (caught.fire[0],))
         assert best_seconds(lambda: catch_up(schedule, None, label.label, until, read_missed("latest"))) < 0.05
 
 
@@ -132,4 +132,4 @@ def test_a_schedule_ends_with_the_calendar() -> None:
         assert 1 <= steps <= 100
     assert first_after(repeating("FREQ=DAILY"), None, utc(2999, 12, 31)) is None
     assert len(list(cron_times(parse_cron("0 9 * * *"), datetime(2999, 12, 30)))) == 2
-    assert latest_until(Schedule(utc(2026, 1, 1)), None, "once", utc(2026, 1, 1) + timedelta(days=1))[1] == 1
+    assert run_until(Schedule(utc(2026, 1, 1)), None, "once", utc(2026, 1, 1) + timedelta(days=1), 1).total == 1

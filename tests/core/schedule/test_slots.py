@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from duly.core.schedule import ONCE, Schedule, Slot, first, first_after, following, latest_until, slot
+from duly.core.schedule import ONCE, Schedule, Slot, first, first_after, following, run_until, slot
 from tests.core.schedule.values import NEW_YORK, coming, labels, repeating, utc
 
 HOURS = timedelta(hours=1)
@@ -76,9 +76,10 @@ def test_an_edited_schedule_does_not_fire_at_once() -> None:
 
 
 def test_the_latest_slot_by_a_moment() -> None:
-    """It comes with the number of slots from the label to it."""
+    """It comes with the number of slots from the label to it, and with the one behind it."""
     schedule = repeating("FREQ=DAILY")
-    found = latest_until(schedule, NEW_YORK, "2026-03-06T09:00", utc(2026, 3, 9, 13))
-    assert found == (Slot("2026-03-09T09:00", utc(2026, 3, 9, 13)), 4)
-    with pytest.raises(ValueError, match="no slot from '2026-03-06T09:00' on is due by then"):
-        latest_until(schedule, NEW_YORK, "2026-03-06T09:00", utc(2026, 3, 6, 13, 59))
+    found = run_until(schedule, NEW_YORK, "2026-03-06T09:00", utc(2026, 3, 9, 13), 1)
+    latest, behind = Slot("2026-03-09T09:00", utc(2026, 3, 9, 13)), Slot("2026-03-10T09:00", utc(2026, 3, 10, 13))
+    assert found == (4, (latest,), behind)
+    none_yet = run_until(schedule, NEW_YORK, "2026-03-06T09:00", utc(2026, 3, 6, 13, 59), 1)
+    assert none_yet == (0, (), Slot("2026-03-06T09:00", utc(2026, 3, 6, 14)))

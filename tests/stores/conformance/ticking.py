@@ -8,10 +8,10 @@ from typing import Any
 from duly.core import keys
 from duly.core.firing import fire
 from duly.core.model import Channel, Fired, NewReminder, Scheduled
+from duly.core.moments import instant
 from duly.core.schedule import Schedule, read_repeat
 from duly.core.states import State
 from duly.ports import Materialised
-from duly.stores.documents import instant
 from duly.testing.builders import NAMESPACE, PROVIDERS, new_reminder
 from tests.stores.conformance import case
 from tests.stores.conformance.scene import Scene, delivery_id

@@ -48,7 +48,7 @@ def register(app: typer.Typer) -> None:
 
 async def _import(surface: Surface, config: Config, file: str, file_format: str | None) -> tuple[Imported, str]:
     from duly.intake import Intake, RejectedFile, open_rows
-    from duly.runtime.bootstrap import channels, open_store, templates
+    from duly.runtime.bootstrap import account_zones, channels, open_store, templates
     from duly.runtime.clock import SystemClock, SystemDice
     from duly.runtime.importing import import_rows
     from duly.runtime.outage import Outage
@@ -61,8 +61,7 @@ async def _import(surface: Surface, config: Config, file: str, file_format: str 
     with open_rows(file, file_format) as rows:
         async with open_store(config) as store:
             await outage.until_done(lambda: keep(store, compiled))
-            zones = {name: account.zone for name, account in config.accounts.items()}
-            intake = Intake(await store.namespace(), compiled, channels(config), zones.get)
+            intake = Intake(await store.namespace(), compiled, channels(config), account_zones(config).get)
             with RejectedFile(file) as rejects, surface.progress("importing", rows.total_bytes) as advance:
                 seen = 0
 

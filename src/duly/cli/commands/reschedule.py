@@ -92,15 +92,14 @@ def _check(times: NewTimes) -> None:
 async def _reschedule(config: Config, identity: str, account: str | None, times: NewTimes, order: Order) -> Rescheduled:
     from duly.errors import InputError
     from duly.intake import Intake, Rejection
-    from duly.runtime.bootstrap import channels, open_store, templates
+    from duly.runtime.bootstrap import account_zones, channels, open_store, templates
     from duly.runtime.rescheduling import reschedule
     from duly.runtime.versions import keep
 
     compiled = templates(config)
     async with open_store(config) as store:
         reminder = await reminder_named(store.views(), identity, account)
-        account_zones = {name: chosen.zone for name, chosen in config.accounts.items()}
-        intake = Intake(await store.namespace(), compiled, channels(config), account_zones.get)
+        intake = Intake(await store.namespace(), compiled, channels(config), account_zones(config).get)
         await keep(store, compiled)
         try:
             return await reschedule(store, intake, reminder, times, order)

@@ -22,7 +22,6 @@ __all__ = ["END", "Course", "Listed", "Wall", "With", "place_in_time"]
 
 #: No schedule goes on behind the calendar of `moments`.
 END: Final = datetime(YEAR_LAST, 12, 30, tzinfo=UTC)
-_NO_TIME: Final = timedelta(0)
 
 
 class Course(Protocol):

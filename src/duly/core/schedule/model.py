@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -70,6 +70,6 @@ def _from_text(text: str) -> Schedule:
     parts = json.loads(text)
     try:
         start, before = parse_time(parts["start"]), tuple(map(parse_duration, parts.get("before", ())))
-        return Schedule(start if start.tzinfo is None else start.astimezone(UTC), parts.get("repeat"), before)
+        return Schedule(start, parts.get("repeat"), before)
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"it is not a schedule's text: {error}") from None

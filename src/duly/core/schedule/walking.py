@@ -29,7 +29,6 @@ __all__ = [
     "first",
     "first_after",
     "following",
-    "latest_until",
     "read_repeat",
     "run_until",
     "slot",
@@ -126,18 +125,6 @@ def slot(schedule: Schedule, zone: tzinfo | None, label: str) -> Slot | None:
 def first_after(schedule: Schedule, zone: tzinfo | None, moment: datetime) -> Slot | None:
     """The earliest slot with `due_at` behind an instant."""
     return next((slot for slot in _course(schedule, zone or UTC).since(moment) if slot.due_at > moment), None)
-
-
-def latest_until(schedule: Schedule, zone: tzinfo | None, label: str, moment: datetime) -> tuple[Slot, int]:
-    """The last slot from `label` on that is due by an instant, and how many slots there are from `label` to it.
-
-    At most 10,000 slots are walked (those that can be counted are not), and then it is the last of these.
-    Raises ValueError if none is due.
-    """
-    run = run_until(schedule, zone, label, moment, 1)
-    if not run.tail:
-        raise ValueError(f"no slot from {label!r} on is due by then")
-    return run.tail[-1], run.total
 
 
 def slots(schedule: Schedule, zone: tzinfo | None, label: str) -> Iterator[Slot]:

@@ -15,9 +15,9 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from duly.core.model import Guard
+from duly.core.moments import instant
 from duly.errors import InputError
 from duly.ports import Heartbeat
-from duly.stores.documents import instant
 from duly.stores.postgres.connect import Connections, Cursor, Transaction
 
 __all__ = ["Covered", "close_guard", "heartbeat", "keep_out_guard", "open_guard"]

@@ -54,16 +54,12 @@ async def _upsert_distinct(
     created = {
         one for (one,) in await tx.rows("upsert_new", account, uuids([row.id for row in rows]), refs, *_kept(new))
     }
-    answers = dict.fromkeys(created, Upsert.CREATED)
-    told = {identity: Upserted(identity, what) for identity, what in answers.items()}
-    there = [row for row in rows if row.id not in created]
-    changed, others = await _compare(tx, there)
+    changed, told = await _compare(tx, [row for row in rows if row.id not in created])
     if changed:
         await tx.send("recipients_change", uuids([one.id for one in changed]), *_kept(changed))
     await _note(tx, account, actor, "recipient_created", [one for one in new if one.id in created])
     await _note(tx, account, actor, "recipient_changed", changed)
-    told |= others
-    return [told[row.id] for row in rows]
+    return [told.get(row.id) or Upserted(row.id, Upsert.CREATED) for row in rows]
 
 
 async def _compare(tx: Transaction, rows: Sequence[RecipientChange]) -> tuple[list[Changed], dict[bytes, Upserted]]:

@@ -7,11 +7,11 @@ be called off. If one of them is not surely unsent any more, nothing is written.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from duly.core.keys import show
 from duly.core.model import NewReminder
-from duly.core.revising import Fate, Standing, Whom
+from duly.core.revising import SUPERSEDED, Fate, Standing, Whom
 from duly.core.states import State
 from duly.errors import NotFound
 from duly.ports import Revision
@@ -21,8 +21,6 @@ from duly.stores.postgres.intake import add_contacts, add_recipients, addresses_
 from duly.stores.postgres.upkeep import surely_unsent
 
 __all__ = ["revise", "standing"]
-
-SUPERSEDED: Final = "superseded"
 
 
 async def standing(connections: Connections, reminder: bytes, labels: Sequence[str]) -> Standing:

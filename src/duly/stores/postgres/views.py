@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from duly.core import keys
+from duly.core.moments import instant
 from duly.core.states import OPEN
 from duly.errors import NotFound
 from duly.ports import Filters
@@ -206,7 +207,7 @@ def _document(words: Sequence[str], row: Row) -> dict[str, Any]:
 
 def _shown(value: Any) -> Any:
     if isinstance(value, datetime):
-        return documents.instant(value)
+        return instant(value)
     if isinstance(value, bytes):
         return keys.show(value) if len(value) == ID_BYTES else value.hex()
     return value

@@ -16,10 +16,10 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from duly.core.model import Guard
+from duly.core.moments import instant
 from duly.core.states import State, check
 from duly.errors import InputError
 from duly.ports import Heartbeat
-from duly.stores.documents import instant
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
 

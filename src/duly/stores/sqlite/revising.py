@@ -7,12 +7,12 @@ be called off is surely unsent. If one is not, nothing is written.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from duly.core import keys
-from duly.core.revising import Fate, Standing, Whom
+from duly.core.revising import SUPERSEDED, SURELY_UNSENT, Fate, Standing, Whom
 from duly.core.states import State
 from duly.errors import NotFound
 from duly.ports import Revision
@@ -22,9 +22,6 @@ from duly.stores.sqlite.intake import add_recipient, reminder_values
 from duly.stores.sqlite.moves import Entries, open_rows_of
 
 __all__ = ["revise", "standing"]
-
-SURELY_UNSENT: Final = frozenset({State.READY, State.WAITING, State.LEASED})
-SUPERSEDED: Final = "superseded"
 
 
 class Asked(NamedTuple):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import orjson
 
 from duly.core import keys
+from duly.core.moments import instant
 from duly.core.states import OPEN
 from duly.errors import NotFound
 from duly.ports import Filters
@@ -133,7 +134,7 @@ def _shown(word: str, value: Any) -> Any:
     if value is None:
         return None
     if documents.is_moment(word):
-        return documents.instant(moment(value))
+        return instant(moment(value))
     if word == "evidence":
         return orjson.loads(value)
     if word in documents.FLAGS:
