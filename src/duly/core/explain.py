@@ -49,6 +49,7 @@ REASONS: Final[Mapping[str, str]] = {
     "lease_ended": "the worker that held it gave no sign of life",
     "lease_ran_out": "the lease was too short for another request",
     "look_up_gave_no_answer": "the provider was asked for it and gave no answer that proves anything",
+    "late": "it was late, and so comes with others in a summary",
     "looked_up_in_vain": "the provider was asked for it as often as it takes, and does not have it",
     "newer_version": "a newer version of it was submitted",
     "no_address": "the recipient has no address for this channel",
@@ -74,6 +75,16 @@ REASONS: Final[Mapping[str, str]] = {
     "retry_after": "the receiver asked us to wait",
     "schedule_cannot_be_read": "this version cannot read its schedule",
     "sending_closed": "no further request may leave for it",
+    "summary_cancelled": "the summary that it was folded into was called off",
+    "summary_dead": "the summary that it was folded into was given up",
+    "summary_expired": "the summary that it was folded into came too late",
+    "summary_gathers": "it waits a moment for other reminders that are late",
+    "summary_rejected": "the summary that it was folded into was refused for good",
+    "summary_retired": "a reminder in it was changed before anything was sent",
+    "summary_sent": "the summary that it was folded into was sent",
+    "summary_suppressed": "the summary that it was folded into could not be sent to its recipient",
+    "summary_unconfirmed": "nobody knows whether the summary that it was folded into was accepted",
+    "summary_under_way": "a summary for the same recipient is just being sent, and it may join the next one",
     "superseded": "a newer version of its reminder took its place",
     "suppressed": "an operator suppressed the address",
     "template_paused": "its template is paused",
@@ -173,6 +184,7 @@ def explain_delivery(shown: Mapping[str, Any], zones: Zones = _no_zones) -> str:
     sentences = [
         f"{head} was due {_at(shown['due_at'], place)}.",
         _standing(shown, place),
+        *_summary(shown),
         *_deferrals(shown, place),
         *_attempts(shown["attempts"], restored=_was_restored(shown)),
         *_lateness(shown, place),
@@ -275,6 +287,16 @@ def _standing(shown: Mapping[str, Any], place: Place) -> str:
     if reason == "quiet_hours" and shown["next_at"]:
         until = f", until {told_moment(shown['next_at'], place)}"
     return f"It is {status}, because {explain_reason(reason)}{until}."
+
+
+def _summary(shown: Mapping[str, Any]) -> list[str]:
+    """The summary that it is, or that it was folded into."""
+    if folded := shown.get("folded"):
+        count = "one late reminder" if len(folded) == 1 else f"{len(folded)} late reminders"
+        return [f"It is a summary of {count}."]
+    if summary := shown.get("summary"):
+        return [f"It {'is' if shown['status'] == 'folded' else 'was'} folded into the summary {summary}."]
+    return []
 
 
 def _deferrals(shown: Mapping[str, Any], place: Place) -> list[str]:

@@ -2,7 +2,7 @@
 
 Everything is decided here, while somebody is looking: unknown fields, wrong types, addresses, zones,
 times, and whether the template can be rendered with the data. What a later version will understand
-(`fallback`, `late: "summarize"`) is refused, never ignored.
+(`fallback`) is refused, never ignored.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from duly.core import keys
+from duly.core.folding import PREFIX
 from duly.core.model import Channel, Lane, NewContact, NewReminder
 from duly.intake import zones
 from duly.intake.body import body_hash, read_data, written
@@ -87,7 +88,7 @@ class Intake:
         """
         row = known(set_aside(raw), FIELDS)
         _refuse_later_versions(row)
-        key = need(row, "idempotency_key", KEY_CHARACTERS_MAX)
+        key = _key(row)
         account = need(row, "account", ACCOUNT_CHARACTERS_MAX)
         recipient = _with_zone(read_recipient(row.get("to")), account, zone_of)
         _check_quiet_hours(recipient, self._account_zones(account))
@@ -189,6 +190,15 @@ def _with_zone(recipient: Recipient, account: str, zone_of: RecipientZones | Non
     if zone_of is None or recipient.zone is not None or not recipient.submitted.get("id"):
         return recipient
     return recipient._replace(zone=zone_of(account, recipient.ref))
+
+
+def _key(row: Mapping[str, Any]) -> str:
+    key = need(row, "idempotency_key", KEY_CHARACTERS_MAX)
+    if key.startswith(PREFIX):
+        raise Rejection(
+            f"begins with {PREFIX}, as only keys of Duly's own summaries do; choose another", "idempotency_key"
+        )
+    return key
 
 
 def _refuse_later_versions(row: Mapping[str, Any]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
 from duly.core.consent import Verdict
+from duly.core.folding import Folding
 from duly.core.limits import DEATHS_MAX
 from duly.core.model import (
     Begun,
@@ -140,6 +142,22 @@ class Store(Protocol):
 
         Moves a row only under its fence, but `accepted` wins whatever the fence and overturns a final state
         (event `corrected`). A result may go from none or unknown to a definite one, never otherwise.
+        """
+        ...
+
+    async def fold(self, worker: str, rows: Sequence[Folding]) -> dict[bytes, bytes]:
+        """Fold leased rows of which nothing has begun into summaries; returns the summary of each that was folded.
+
+        One summary gathers for each recipient, address, provider and group. Where it is in somebody's hands, or the
+        fence does not hold, a row is left as it is; so are all while a restore guard is open.
+        """
+        ...
+
+    async def share_fates(self, limit: int, actor: str) -> Counter[str]:
+        """Let the ends of up to `limit` summaries become those of what is folded into them; how many went where.
+
+        Sent or unconfirmed as the summary, ready again where it ended in another way. Where acceptance of a summary
+        becomes known late, so it does for what it has carried. Repeatable.
         """
         ...
 

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, Final
 
-from duly.content import Template, TemplateSet
+from duly.content import LATE_SUMMARY, Template, TemplateSet
 from duly.core.caps import Cap
 from duly.core.limits import Limits
 from duly.core.model import HoldPolicy, OnDoubt
@@ -103,8 +103,9 @@ def limits(config: Config) -> dict[str, Limits]:
 
 
 def templates(config: Config) -> TemplateSet:
-    """The compiled templates. Raises ConfigError, naming template and line."""
-    return TemplateSet({name: _template(name, one) for name, one in config.templates.items()})
+    """The compiled templates, with that of summaries. Raises ConfigError, naming template and line."""
+    configured = {name: _template(name, one) for name, one in config.templates.items()}
+    return TemplateSet({LATE_SUMMARY.name: LATE_SUMMARY, **configured})
 
 
 def _template(name: str, one: ConfiguredTemplate) -> Template:

@@ -50,7 +50,10 @@ TALLY_WORDS: Final = (
     "rejected",
     "dead",
     "duplicates_suppressed",
+    "folded",
 )
+#: What upkeep moves deliveries to, as far as it is counted.
+UPKEEP_WORDS: Final = ("uncertain", "expired", "dead", "sent", "unconfirmed")
 LOOK_SECONDS: Final = 0.2
 FORGET_SECONDS: Final = 600.0
 HEARTBEAT_SECONDS: Final = 5.0
@@ -225,7 +228,7 @@ class Worker:
 
     async def _keep_up(self) -> int:
         moved = await keep_up(self._store, self.name)
-        self.tally.update({word: moved[word] for word in ("uncertain", "expired", "dead")})
+        self.tally.update({word: moved[word] for word in UPKEEP_WORDS})
         if moved["dead"]:
             self._telemetry.killed_workers(moved["dead"])
         return max(moved.values())

@@ -51,7 +51,7 @@ LINE: Final = ("id", "account", "reminder", "occurrence", "channel", "status", "
 DELIVERY: Final = (
     *("id", "account", "reminder", "occurrence", "channel", "provider", "template", "template_version", "status"),
     *("reason", "next_at", "due_at", "deadline_at", "lane", "payload_hash", "request_id", "lease_expires_at"),
-    *("recipient", "restored", "zone", "late_from"),
+    *("recipient", "restored", "zone", "late_from", "summary"),
 )
 ATTEMPT: Final = (
     *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),
@@ -109,9 +109,12 @@ def is_moment(word: str) -> bool:
 
 
 def delivery(
-    columns: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]
+    columns: Mapping[str, Any],
+    folded: Sequence[Mapping[str, Any]],
+    attempts: Sequence[Mapping[str, Any]],
+    events: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """A delivery with its timeline, from its columns (DELIVERY), attempts (ATTEMPT) and events (EVENT)."""
+    """A delivery with its timeline, from its columns (DELIVERY), what is folded into it (LINE), ATTEMPT and EVENT."""
     document: dict[str, Any] = {}
     for word in DELIVERY:
         document[word] = columns[word]
@@ -123,7 +126,8 @@ def delivery(
         document["next_at"] = None
     if columns["late_from"] is not None:
         document["late_from"] = instant(deadline_of(_parsed(columns["due_at"]), columns["late_from"], None))
-    return {**document, "attempts": list(attempts), "receipts": [], "events": list(events)}
+    told = {"attempts": list(attempts), "receipts": [], "events": list(events)}
+    return {**document, "folded": list(folded), **told}
 
 
 def reminder(

@@ -108,9 +108,7 @@ async def one_of_each(scene: Scene) -> dict[str, bytes]:
         "uncertain": (await scene.uncertain("uncertain")).id,
         "sending": (await scene.sending("sending")).id,
     }
-    folded = await scene.leased("folded")
-    assert await scene.decide(folded, State.LEASED, State.FOLDED)
-    found["folded"] = folded.id
+    found["folded"] = (await scene.folded("folded"))[0]
     found["leased"] = (await scene.leased("leased")).id
     (found["ready"],) = await scene.ready("ready")
     return found

@@ -7,10 +7,12 @@ other calls share a small set. No call repeats anything: after StoreUnavailable 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
 from duly.core.consent import Verdict
+from duly.core.folding import Folding
 from duly.core.limits import DEATHS_MAX
 from duly.core.model import (
     Begun,
@@ -56,6 +58,7 @@ from duly.stores.postgres import (
     changing,
     claims,
     consent,
+    folding,
     guarding,
     intake,
     recipients,
@@ -157,6 +160,14 @@ class PostgresStore:
     async def settle(self, provider: str, rows: Sequence[Settlement], signals: Sequence[Signal]) -> Settled:
         """See Store."""
         return await settling.settle(self._shared, provider, rows, signals)
+
+    async def fold(self, worker: str, rows: Sequence[Folding]) -> dict[bytes, bytes]:
+        """See Store."""
+        return await folding.fold(self._shared, worker, rows)
+
+    async def share_fates(self, limit: int, actor: str) -> Counter[str]:
+        """See Store."""
+        return await folding.share_fates(self._shared, limit, actor)
 
     async def promote(self, limit: int) -> int:
         """See Store."""

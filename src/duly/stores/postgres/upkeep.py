@@ -10,6 +10,7 @@ from duly.errors import NotFound
 from duly.ports import Cancelled, Swept, TakenBack
 from duly.stores.postgres.arrays import texts, uuids
 from duly.stores.postgres.connect import Connections, Transaction
+from duly.stores.postgres.folding import take_out
 from duly.stores.postgres.settling import WAKE_ROWS_MAX
 
 __all__ = ["cancel", "next_step", "probe_circuits", "promote", "surely_unsent", "suspects", "sweep", "take_back"]
@@ -99,6 +100,9 @@ async def _cancel_deliveries(tx: Transaction, actor: str, reason: str, ids: Sequ
     if not ids:
         return Cancelled(0, 0, 0, 0)
     open_rows = await tx.rows("lock_work", uuids(ids))
+    if folded := [row[0] for row in open_rows if row[1] == "folded"]:
+        await take_out(tx, actor, folded)
+        open_rows = await tx.rows("lock_work", uuids(ids))
     cancelled = [row[0] for row in open_rows if surely_unsent(*row[1:])]
     in_doubt = [row[0] for row in open_rows if _in_doubt(*row[1:])]
     if cancelled:

@@ -71,12 +71,14 @@ class PostgresViews:
         """See Views.show_delivery. Raises NotFound."""
         async with self._connections.transaction() as tx:
             rows = await tx.rows("show_delivery", identity.hex())
+            folded = await tx.rows("show_folded", identity.hex())
             attempts = await tx.rows("show_attempts", identity.hex())
             events = await tx.rows("show_events", identity.hex())
         if not rows:
             raise NotFound(f"no delivery has the id {keys.show(identity)}")
         return documents.delivery(
             _document(documents.DELIVERY, rows[0]),
+            [_document(documents.LINE, row) for row in folded],
             [_document(documents.ATTEMPT, row) for row in attempts],
             [_document(documents.EVENT, row) for row in events],
         )

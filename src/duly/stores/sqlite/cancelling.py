@@ -15,6 +15,7 @@ from duly.core.states import State
 from duly.errors import NotFound
 from duly.ports import Cancelled
 from duly.stores.sqlite.connect import Database
+from duly.stores.sqlite.folding import retire_summaries, take_out
 from duly.stores.sqlite.moves import Entries, Row, endings, open_rows, open_rows_of
 
 __all__ = ["cancel"]
@@ -47,6 +48,7 @@ def _cancel_reminder(db: Database, actor: str, reason: str, reminder: bytes) -> 
     account, status = seen
     if db.change("reminder_cancel", id=reminder):
         db.change_one("event_add", account, reminder, None, "cancelled", status, "cancelled", actor, reason, None)
+    retire_summaries(db, actor, reminder)
     finals = int(db.value("finals_of_reminder", account=account, reminder=reminder))
     rows = open_rows(db, "open_of_reminder", account=account, reminder=reminder)
     return Counter(final=finals) + _call_off(db, actor, reason, rows)
@@ -56,10 +58,19 @@ def _cancel_delivery(db: Database, actor: str, reason: str, asked: Asked) -> Cou
     rows = list(open_rows_of(db, [asked]).values())
     if rows:
         _call_it_off(db, actor, reason, rows[0])
+        rows = _taken_out(db, actor, asked, rows)
         return _call_off(db, actor, reason, rows)
     if not endings(db, [asked]):
         raise NotFound("no delivery has this id: nothing was cancelled")
     return Counter(final=1)
+
+
+def _taken_out(db: Database, actor: str, asked: Asked, rows: list[Row]) -> list[Row]:
+    """The row once more, out of its summary if nothing of that can have left."""
+    if rows[0].state is not State.FOLDED:
+        return rows
+    take_out(db, actor, rows)
+    return list(open_rows_of(db, [asked]).values())
 
 
 def _call_it_off(db: Database, actor: str, reason: str, row: Row) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from duly.core import keys
 from duly.core.states import State
@@ -19,8 +19,6 @@ from duly.stores.sqlite.guarding import closings
 from duly.stores.sqlite.moves import Entries, endings
 
 __all__ = ["requeue", "reschedule"]
-
-DEAD_LETTERS: Final = frozenset({State.DEAD, State.REJECTED})
 
 
 def reschedule(
@@ -51,7 +49,7 @@ class Asked(NamedTuple):
 def requeue(db: Database, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
     """See Store.requeue."""
     with db.writing():
-        dead = [row for row in endings(db, _each_once(deliveries)).values() if row.state in DEAD_LETTERS]
+        dead = list(endings(db, _each_once(deliveries), "redrivable").values())
         guards, entries = closings(db), Entries()
         for row in dead:
             target = State.UNCERTAIN if guards.cover(row.due_at) else State.READY

@@ -18,6 +18,7 @@ from duly.errors import NotFound
 from duly.ports import Revision
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
+from duly.stores.sqlite.folding import retire_summaries
 from duly.stores.sqlite.intake import add_recipient, reminder_values
 from duly.stores.sqlite.moves import Entries, open_rows_of
 
@@ -66,6 +67,7 @@ def revise(db: Database, actor: str, reason: str, revision: Revision) -> bool:
     new = revision.reminder
     with db.writing():
         seen = db.row("reminder_seen", id=new.id)
+        retire_summaries(db, actor, new.id)
         rows = open_rows_of(db, [Asked(delivery) for delivery in revision.call_off])
         unsent = [row for row in rows.values() if row.state in SURELY_UNSENT and not row.doubt]
         if seen is None or len(unsent) < len(revision.call_off):

@@ -8,6 +8,7 @@ processes may open the same file; each writer waits for its turn.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from duly.core.consent import Verdict
+from duly.core.folding import Folding
 from duly.core.limits import DEATHS_MAX
 from duly.core.model import (
     Begun,
@@ -63,6 +65,7 @@ from duly.stores.sqlite import (
     circuits,
     consent,
     deciding,
+    folding,
     guarding,
     intake,
     looking,
@@ -193,6 +196,14 @@ class SqliteStore:
         return settling.added(await write_all(rows, commit, settling.scrubbed))
 
     # --- upkeep ----------------------------------------------------------------------------------
+
+    async def fold(self, worker: str, rows: Sequence[Folding]) -> dict[bytes, bytes]:
+        """See Store.fold."""
+        return await self._write(partial(folding.fold, self._writer, worker, rows))
+
+    async def share_fates(self, limit: int, actor: str) -> Counter[str]:
+        """See Store.share_fates."""
+        return await self._write(partial(folding.share_fates, self._writer, limit, actor))
 
     async def promote(self, limit: int) -> int:
         """See Store.promote."""

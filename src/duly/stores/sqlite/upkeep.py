@@ -139,7 +139,7 @@ def suspects(db: Database, providers: Sequence[str]) -> list[tuple[str, int]]:
 def next_step(db: Database, providers: Sequence[str]) -> float | None:
     """See Store.next_step."""
     with db.reading():
-        if any(db.value("next_ready", provider=provider) for provider in providers):
+        if db.value("next_fate") or any(db.value("next_ready", provider=provider) for provider in providers):
             return 0.0
         found = [db.value(step, provider=provider) for step in STEPS for provider in providers]
         moments = [step for step in found if step is not None]

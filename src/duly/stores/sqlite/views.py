@@ -194,7 +194,8 @@ def _show_delivery(db: Database, identity: bytes) -> dict[str, Any]:
         raise NotFound(f"no delivery has the id {keys.show(identity)}")
     attempts = [_document(documents.ATTEMPT, row) for row in db.rows("show_attempts", id=identity)]
     events = [_document(documents.EVENT, row) for row in db.rows("show_events", id=identity)]
-    return documents.delivery(_document(documents.DELIVERY, row), attempts, events)
+    folded = [_document(documents.LINE, row) for row in db.rows("show_folded", id=identity)]
+    return documents.delivery(_document(documents.DELIVERY, row), folded, attempts, events)
 
 
 def _show_reminder(db: Database, identity: bytes) -> dict[str, Any]:

@@ -9,7 +9,12 @@ from reminder r where r.id = $1::uuid;
 
 -- name: fates
 -- $1 account, $2 reminder, $3 labels: and whatever is open. Occurrences of other generations carry `#2` behind their label.
-select l.id, l.occurrence, l.status, coalesce(l.doubt, false)
+-- What is folded into a summary of which nothing can have left waits, in effect: a revision takes it out.
+select l.id, l.occurrence,
+       case when l.status = 'folded' and exists (
+         select from delivery d join work s on s.delivery_id = d.summary_id
+         where d.id = l.id and s.state in ('ready', 'waiting', 'leased') and not s.begun and not s.doubt)
+       then 'waiting' else l.status end, coalesce(l.doubt, false)
 from ledger l
 where l.account_id = $1 and l.reminder_id = $2::uuid
   and (l.finished_at is null or split_part(l.occurrence, '#', 1) = any ($3::text[]))

@@ -111,8 +111,11 @@ from open where b.provider = open.provider and b.endpoint = open.endpoint and b.
 
 -- name: next_step
 -- $1 providers. Seconds until the next step of any open row, below zero if overdue; null if there is none. What waits
--- behind an open circuit does not count, and neither does what is held, nor what is ready under an open restore guard.
+-- behind an open circuit does not count, and neither does what is held, nor what is ready under an open restore guard. The
+-- end of a summary is shared at once, whoever sent it.
 select extract(epoch from least(
+  (select statement_timestamp()
+   where exists (select from delivery where summarizes and status is not null and status is distinct from shared_as)),
   (select statement_timestamp()
    where not exists (select from guard where closed_at is null)
      and (exists (select from work w where w.state = 'ready' and w.suspicion = 0 and w.provider = any ($1::text[]))

@@ -8,8 +8,13 @@ select r.account_id, r.revision, r.status, r.event_version, r.generation,
 from reminder r where r.id = :id;
 
 -- name: fates
--- Whatever is open, and :labels, JSON list. Occurrences of other generations carry `#2` behind their label.
-select l.id, l.occurrence, l.status, coalesce(l.doubt, 0)
+-- Whatever is open, and :labels, JSON list. Occurrences of other generations carry `#2` behind their label. What is folded
+-- into a summary of which nothing can have left waits, in effect: a revision takes it out.
+select l.id, l.occurrence,
+       case when l.status = 'folded' and exists (
+         select 1 from delivery d cross join work s on s.delivery_id = d.summary_id
+         where d.id = l.id and s.state in ('ready', 'waiting', 'leased') and not s.begun and not s.doubt)
+       then 'waiting' else l.status end, coalesce(l.doubt, 0)
 from ledger l
 where l.account_id = :account and l.reminder_id = :reminder
   and (l.finished_at is null

@@ -26,7 +26,8 @@ select w.attempts, w.delivery_id, w.account_id, a.name, w.fence, w.spared, w.dou
        w.endpoint, w.channel, k.address, p.ref, p.name, p.zone, p.locale, r.template, r.data,
        a.revision, r.revision, p.revision, k.revision,
        a.paused, {part_objection}, b.blocked_until, b.block_reason, b.circuit,
-       r.purpose, case when r.late = 'send_marked' then r.deadline end, coalesce(r.quiet_hours, p.quiet_hours), r.template_version
+       r.purpose, case when r.late <> 'drop' then r.deadline end, coalesce(r.quiet_hours, p.quiet_hours), r.template_version,
+       case when r.late = 'summarize' then w.folds end
 from place
 cross join work w on w.delivery_id = substr(:ids, place.at, 16)
 cross join account a on a.id = w.account_id
@@ -59,7 +60,7 @@ cross join contact k on k.id = w.contact_id
 where w.state = 'leased' and not w.begun and w.worker = :worker and w.lease_until > db_now() and w.deadline_at > db_now();
 
 -- name: begin_work
-update work set begun = 1, attempts = ?, since = db_now() where rowid = ?;
+update work set begun = 1, attempts = ?, gathering = null, since = db_now() where rowid = ?;
 
 -- name: begin_attempt
 insert into attempt (delivery_id, number, fence, started_at, worker, provider, payload_hash) values (?, ?, ?, db_now(), ?, ?, ?);

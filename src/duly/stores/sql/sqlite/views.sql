@@ -95,13 +95,24 @@ select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.provider, r.templa
        l.status, l.reason, l.next_at, l.due_at, l.deadline_at, l.lane,
        (select t.payload_hash from attempt t where t.delivery_id = l.id order by t.number desc limit 1),
        l.request_id, l.lease_until, p.ref, w.restored, coalesce(p.zone, r.zone),
-       case when r.late = 'send_marked' then r.deadline end
+       case when r.late <> 'drop' then r.deadline end, d.summary_id
 from ledger l
+join delivery d on d.id = l.id
 join account a on a.id = l.account_id
 join reminder r on r.id = l.reminder_id
 left join recipient p on p.id = l.recipient_id
 left join work w on w.delivery_id = l.id
 where l.id = :id;
+
+-- name: show_folded
+-- What a summary has taken up, and has not lost to another one since.
+select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
+from delivery d
+join ledger l on l.id = d.id
+join account a on a.id = l.account_id
+join reminder r on r.id = l.reminder_id
+where d.summary_id = :id
+order by l.due_at, l.id;
 
 -- name: show_attempts
 select t.number, t.started_at, r.finished_at, r.outcome, r.class, r.http_status, r.request_id, t.payload_hash, r.retry_after,

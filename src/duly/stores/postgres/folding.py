@@ -1,0 +1,98 @@
+"""Fold: late deliveries are taken up by a summary, and share its end.
+
+The summaries that gather for a batch are locked by their reminders, and only then the work, so that what is in one
+is read and written under one lock. One that came to be meanwhile, or that a worker has in its hands, is not waited
+for: its rows are not folded this time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from duly.core import keys
+from duly.core.folding import TEMPLATE, Foldable, Folding, Gathered, Gathering, gather
+from duly.core.model import Channel
+from duly.core.moments import instant
+from duly.stores.postgres.arrays import ints, texts, uuids
+from duly.stores.postgres.connect import Connections, Transaction
+from duly.stores.postgres.guarding import keep_out_guard
+
+__all__ = ["fold", "retire_summaries", "share_fates", "take_out"]
+
+
+async def fold(connections: Connections, worker: str, rows: Sequence[Folding]) -> dict[bytes, bytes]:
+    """See Store.fold."""
+    folded: dict[bytes, bytes] = {}
+    if not rows:
+        return folded
+    async with connections.transaction() as tx:
+        await keep_out_guard(tx)
+        ((namespace,),) = await tx.rows("namespace")
+        now = await tx.now()
+        for one in gather(await _foldable(tx, worker, rows), namespace, now):
+            if await _write(tx, worker, one, now):
+                folded |= dict.fromkeys(one.members, one.summary.id)
+        await _fold(tx, worker, folded)
+    return folded
+
+
+async def _foldable(tx: Transaction, worker: str, rows: Sequence[Folding]) -> list[Foldable]:
+    """The rows as they stand, under the locks of all that is to be written."""
+    ids, groups = uuids([row.id for row in rows]), texts(row.group for row in rows)
+    summaries = [summary for summary, _ in await tx.rows("lock_summaries", ids, groups)]
+    await tx.rows("lock_work", uuids(sorted([*(row.id for row in rows), *summaries])))
+    fences = ints(row.fence for row in rows)
+    found = await tx.rows("foldable", ids, fences, groups, worker, uuids(summaries))
+    asked = {row.id: row for row in rows}
+    return [_as_found(asked[identity], *rest) for identity, *rest in found]
+
+
+def _as_found(row: Folding, *found: Any) -> Foldable:
+    account, channel, recipient, contact, due_at, deadline_at, folds, *summary = found
+    into = None if summary[0] is None else Gathering(*summary)
+    return Foldable(row, account, Channel(channel), (recipient, contact), due_at, deadline_at, folds, into)
+
+
+async def _write(tx: Transaction, worker: str, one: Gathered, now: datetime) -> bool:
+    """Make the summary, or extend it. False: another one gathers by now."""
+    summary = one.summary
+    if one.new_key is None:
+        moments = (summary.due_at, summary.deadline_at)
+        await tx.send("extend_summary", summary.id.hex(), summary.reminder.hex(), summary.parts, *moments, one.group)
+        return True
+    ids = (summary.id.hex(), summary.reminder.hex())
+    body = (one.new_key, keys.payload_hash(one.new_key.encode()), one.members[0].hex(), TEMPLATE, summary.parts)
+    times = (summary.due_at, summary.deadline_at, one.send_at)
+    return bool(await tx.rows("add_summary", *ids, *body, *times, one.group, instant(now), worker))
+
+
+async def _fold(tx: Transaction, worker: str, folded: Mapping[bytes, bytes]) -> None:
+    if folded:
+        members = sorted(folded)
+        evidence = texts(json.dumps({"summary": keys.show(folded[member])}) for member in members)
+        await tx.send("fold", uuids(members), uuids([folded[member] for member in members]), evidence, worker)
+
+
+async def retire_summaries(tx: Transaction, actor: str, account: int, reminder: bytes) -> None:
+    """Take the deliveries of a locked reminder out of summaries of which nothing can have left."""
+    folded = [delivery for (delivery,) in await tx.rows("folded_of", account, reminder.hex())]
+    if folded:
+        await tx.rows("lock_work", uuids(folded))
+        await take_out(tx, actor, folded)
+
+
+async def take_out(tx: Transaction, actor: str, folded: Sequence[bytes]) -> None:
+    """As `retire_summaries`, of locked rows."""
+    await tx.send("retire_summaries", uuids(folded), actor)
+
+
+async def share_fates(connections: Connections, limit: int, actor: str) -> Counter[str]:
+    """See Store.share_fates."""
+    async with connections.transaction() as tx:
+        ready, sent, unconfirmed = await tx.row("share_fates", limit, actor)
+        await tx.send("close_summaries")
+    return Counter(ready=ready, sent=sent, unconfirmed=unconfirmed)

@@ -1,0 +1,164 @@
+-- Fold: late deliveries are taken up by a summary, and its end becomes theirs. Reminders are locked before work.
+
+-- name: lock_summaries
+-- $1 ids of deliveries, $2 their groups. The summaries that gather for them: what is in one changes under this lock only.
+select d.id, r.id
+from reminder r join delivery d on d.account_id = r.account_id and d.reminder_id = r.id
+where r.id = any (array(
+  select g.reminder_id
+  from unnest($1::uuid[], $2::text[]) u (delivery_id, bundle)
+  join work m on m.delivery_id = u.delivery_id
+  join work g on g.account_id = m.account_id and g.recipient_id = m.recipient_id and g.contact_id = m.contact_id
+             and g.provider = m.provider and g.gathering = u.bundle))
+order by r.id for update of r;
+
+-- name: foldable
+-- $1 ids, $2 fences, $3 groups, $4 worker, $5 summaries that are locked. Locked rows of this worker, with what gathers
+-- for them. Where that is in somebody's hands, or came to be just now, a row is left out.
+select m.delivery_id, a.name, m.channel, m.recipient_id, m.contact_id, m.due_at, m.deadline_at, m.folds,
+       g.delivery_id, g.reminder_id, r.data::text, g.due_at, g.deadline_at
+from unnest($1::uuid[], $2::int[], $3::text[]) u (delivery_id, fence, bundle)
+join work m on m.delivery_id = u.delivery_id and m.fence = u.fence
+join account a on a.id = m.account_id
+left join work g on g.account_id = m.account_id and g.recipient_id = m.recipient_id and g.contact_id = m.contact_id
+                and g.provider = m.provider and g.gathering = u.bundle
+left join reminder r on r.id = g.reminder_id
+where m.state = 'leased' and not m.begun and not m.doubt and m.worker = $4 and (select open from gate)
+  and (g.delivery_id is null
+       or g.state in ('ready', 'waiting') and not g.doubt and g.delivery_id = any (array(select unnest($5::uuid[]))));
+
+-- name: add_summary
+-- $1 id, $2 reminder, $3 the caller's key, $4 hash of the body, $5 the delivery that lends it the rest, $6 template, $7
+-- data, $8 due at, $9 deadline, $10 when it is sent, $11 group (null: it is full), $12 since when it is late, $13 actor.
+-- Nothing if another one gathers by now.
+with made as (
+  insert into work (delivery_id, account_id, provider, lane, state, reason, next_at, due_at, deadline_at, occurrence,
+                    channel, reminder_id, recipient_id, contact_id, endpoint, gathering)
+  select $1::uuid, w.account_id, w.provider, w.lane, 'waiting', 'summary_gathers', $10::timestamptz, $8::timestamptz,
+         $9::timestamptz, 'once', w.channel, $2::uuid, w.recipient_id, w.contact_id, w.endpoint, $11
+  from work w
+  where w.delivery_id = $5::uuid and not exists (select from delivery d where d.id = $1::uuid)
+  on conflict do nothing
+  returning delivery_id, account_id, provider, lane, due_at, deadline_at, channel, reminder_id, recipient_id, contact_id,
+            endpoint),
+asked as (
+  insert into reminder (id, account_id, caller_key, body_hash, recipient_id, inline, channels, template, data, "to",
+                        notify_at, deadline, deadline_at, late, lane, purpose, status, quiet_hours)
+  select m.reminder_id, m.account_id, $3, $4::bytea, m.recipient_id, false, array[m.channel], $6, $7::jsonb, r."to",
+         $12, $12, m.deadline_at, 'send_marked', m.lane, r.purpose, 'done', r.quiet_hours
+  from made m join work w on w.delivery_id = $5::uuid join reminder r on r.id = w.reminder_id),
+head as (
+  insert into delivery (id, account_id, reminder_id, recipient_id, contact_id, endpoint, occurrence, channel, provider,
+                        lane, due_at, deadline_at, summarizes)
+  select m.delivery_id, m.account_id, m.reminder_id, m.recipient_id, m.contact_id, m.endpoint, 'once', m.channel,
+         m.provider, m.lane, m.due_at, m.deadline_at, true
+  from made m)
+insert into event (account_id, reminder_id, delivery_id, kind, to_state, actor, reason)
+select m.account_id, m.reminder_id, m.delivery_id, 'summary_made', 'waiting', $13, 'summary_gathers' from made m
+returning delivery_id;
+
+-- name: extend_summary
+-- $1 id, $2 reminder, $3 data, $4 due at, $5 deadline, $6 group (null: it is full). The revision rises: whoever claims it at
+-- this moment may have read what was in it before.
+with row as (
+  update work set due_at = $4::timestamptz, deadline_at = $5::timestamptz, gathering = $6 where delivery_id = $1::uuid),
+head as (
+  update delivery set due_at = $4::timestamptz, deadline_at = $5::timestamptz where id = $1::uuid)
+update reminder set data = $3::jsonb, deadline_at = $5::timestamptz, revision = revision + 1 where id = $2::uuid;
+
+-- name: fold
+-- $1 ids of locked rows, $2 their summaries, $3 evidence, $4 actor.
+with folded as (
+  update work w
+  set state = 'folded', reason = 'late', folds = w.folds + 1, since = clock_timestamp(), lease_until = null, worker = null
+  where w.delivery_id = any (array(select unnest($1::uuid[])))
+  returning w.delivery_id, w.account_id, w.reminder_id),
+head as (
+  update delivery d set summary_id = u.summary_id
+  from unnest($1::uuid[], $2::uuid[]) u (delivery_id, summary_id) where d.id = u.delivery_id)
+insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason, evidence)
+select f.account_id, f.reminder_id, f.delivery_id, 'folded', 'leased', 'folded', $4, 'late', u.evidence::jsonb
+from folded f join unnest($1::uuid[], $3::text[]) u (delivery_id, evidence) on u.delivery_id = f.delivery_id;
+
+-- name: folded_of
+-- $1 account, $2 reminder.
+select w.delivery_id from delivery d join work w on w.delivery_id = d.id
+where d.account_id = $1 and d.reminder_id = $2::uuid and w.state = 'folded'
+order by w.delivery_id;
+
+-- name: retire_summaries
+-- $1 ids of locked, folded rows, $2 actor. What they are folded into ends, if nothing of it can have left, and they are
+-- ready again. The others in it follow: see share_fates.
+with theirs as materialized (
+  select w.delivery_id from work w
+  where w.delivery_id = any (array(
+      select d.summary_id from delivery d where d.id = any (array(select unnest($1::uuid[])))))
+    and w.state in ('ready', 'waiting', 'leased') and not w.begun and not w.doubt
+  order by w.delivery_id for update),
+gone as (
+  delete from work w where w.delivery_id = any (array(select delivery_id from theirs))
+  returning w.delivery_id, w.account_id, w.reminder_id, w.attempts, w.state),
+head as (
+  update delivery d
+  set status = 'cancelled', reason = 'summary_retired', attempts = g.attempts, finished_at = clock_timestamp()
+  from gone g where d.id = g.delivery_id),
+back as (
+  update work w set state = 'ready', reason = null, since = clock_timestamp(), next_at = clock_timestamp()
+  from delivery d
+  where w.delivery_id = any (array(select unnest($1::uuid[]))) and d.id = w.delivery_id and w.state || '' = 'folded'
+    and d.summary_id in (select delivery_id from gone)
+  returning w.delivery_id, w.account_id, w.reminder_id),
+noted as (
+  insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
+  select g.account_id, g.reminder_id, g.delivery_id, 'cancelled', g.state, 'cancelled', $2, 'summary_retired' from gone g
+  union all
+  select b.account_id, b.reminder_id, b.delivery_id, 'unfolded', 'folded', 'ready', $2, 'summary_retired' from back b)
+select delivery_id from back;
+
+-- name: share_fates
+-- $1 summaries at most, $2 actor. The end of a summary becomes that of what is folded into it, or it is ready again. Once
+-- it is known that a summary was accepted, so was whatever it carried, where nothing else is known of that by now.
+with ended as materialized (
+  select id, status, finished_at from delivery
+  where summarizes and status is not null and status is distinct from shared_as
+  order by id limit $1 for update skip locked),
+member as materialized (
+  select w.delivery_id, w.state, e.status, e.finished_at
+  from ended e join delivery d on d.summary_id = e.id join work w on w.delivery_id = d.id
+  where w.state = 'folded' or e.status = 'sent' and not w.begun
+  order by w.delivery_id for update of w skip locked),
+back as (
+  update work w set state = 'ready', reason = null, since = clock_timestamp(), next_at = clock_timestamp()
+  from member m
+  where w.delivery_id = any (array(select delivery_id from member where status not in ('sent', 'unconfirmed')))
+    and m.delivery_id = w.delivery_id and w.state || '' = 'folded'
+  returning w.delivery_id, w.account_id, w.reminder_id, m.status),
+gone as (
+  delete from work w using member m
+  where w.delivery_id = any (array(select delivery_id from member where status in ('sent', 'unconfirmed')))
+    and m.delivery_id = w.delivery_id and not w.begun
+  returning w.delivery_id, w.account_id, w.reminder_id, w.attempts, m.state, m.status, m.finished_at),
+head as (
+  update delivery d
+  set status = g.status, reason = 'summary_' || g.status, attempts = g.attempts, finished_at = g.finished_at
+  from gone g where d.id = g.delivery_id),
+corrected as (
+  update delivery d set status = 'sent', reason = 'summary_sent', finished_at = e.finished_at
+  from ended e join delivery o on o.summary_id = e.id
+  where e.status = 'sent' and o.status is not null and o.status <> 'sent' and d.id = o.id
+  returning d.id, d.account_id, d.reminder_id, o.status as was),
+noted as (
+  insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
+  select b.account_id, b.reminder_id, b.delivery_id, 'unfolded', 'folded', 'ready', $2, 'summary_' || b.status from back b
+  union all
+  select g.account_id, g.reminder_id, g.delivery_id, 'unfolded', g.state, g.status, $2, 'summary_' || g.status from gone g
+  union all
+  select c.account_id, c.reminder_id, c.id, 'corrected', c.was, 'sent', $2, 'summary_sent' from corrected c)
+select (select count(*) from back), (select count(*) filter (where status = 'sent') from gone),
+       (select count(*) filter (where status = 'unconfirmed') from gone);
+
+-- name: close_summaries
+-- Those whose end is shared by all. What somebody held just now comes with the next round.
+update delivery s set shared_as = s.status
+where s.summarizes and s.status is not null and s.status is distinct from s.shared_as
+  and not exists (select from delivery d join work w on w.delivery_id = d.id where d.summary_id = s.id and w.state = 'folded');
