@@ -21,7 +21,7 @@ help: ## list these targets
 demo: $(VENV)/.has-demo ## see the whole path work, on a throw-away database, with nothing to set up
 	@$(VENV)/bin/duly demo
 
-test: $(VENV)/.has-test ## run every test, on SQLite and on a real PostgreSQL; core and flows need full branch coverage
+test: $(VENV)/.has-test ## run the tests but those of heavy and proof, on SQLite and PostgreSQL; core and flows need full branch coverage
 	@$(PYTHON) -m pytest --cov --cov-report=
 	@echo "Coverage of every room, for your information:"
 	@$(PYTHON) -m coverage report --skip-covered

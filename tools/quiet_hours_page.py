@@ -51,7 +51,8 @@ again then.
 
 A reminder may bring windows of its own: `"to": {{"id": "tenant-17", "quiet_hours": ["21:00-08:00"]}}`. They hold
 beside the account's, for this reminder, whatever its purpose is but `security`. One that brings none takes those with
-which its recipient was first named.
+which its recipient was first named. A reminder that brings some needs `to.zone` or the account's `zone`, unless it goes
+by SMS alone; if then its number says too little, nothing is held back.
 
 Every `purpose` but `security` keeps the account's. With `quiet_purposes = ["marketing"]`, these purposes and no others.
 
