@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from duly.core import keys
 from duly.core.folding import (
-    FOLDS_MAX,
     GATHER_SECONDS,
     MEMBERS_MAX,
     PARTS_CHARACTERS_MAX,
     PREFIX,
+    RETURNS_MAX,
     Foldable,
     Folding,
     Gathered,
@@ -137,4 +137,4 @@ def test_every_end_is_shared() -> None:
     shared = {end: State(share_of(end)) for end in FINAL}
     assert all(state in TRANSITIONS[State.FOLDED] for state in shared.values())
     assert {end for end, state in shared.items() if state is end} == {State.SENT, State.UNCONFIRMED}
-    assert FOLDS_MAX > 1
+    assert RETURNS_MAX > 1

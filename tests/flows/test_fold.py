@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from duly.content import LATE_SUMMARY, Template, TemplateSet
 from duly.core import keys
-from duly.core.folding import FOLDS_MAX, GATHER_SECONDS
+from duly.core.folding import GATHER_SECONDS, RETURNS_MAX
 from duly.core.quiet_hours import Look
 from duly.testing.driving import drive
 from duly.testing.transport import ACCEPT, REFUSE, UNKNOWN
@@ -64,7 +65,7 @@ def test_what_is_late_comes_as_one(scene: Scene) -> None:
     assert (body(scene)["subject"], body(scene)["late"]) == ("2 reminders", True)
     assert body(scene)["text"] == "Note\nhello Ana, 1 hour late\n\nNote\nhello Ana, 1 hour late\n"
     assert [one["reminder"] for one in body(scene)["data"]["reminders"]] == ["a", "b"]
-    assert scene.keep_up() == {"sent": 2}
+    assert scene.keep_up() == Counter(sent=2)
     assert scene.stands(first) == scene.stands(second) == ("sent", "summary_sent")
     assert scene.route.tally["folded"] == 2
 
@@ -144,13 +145,13 @@ def test_a_summary_that_comes_to_nothing_gives_back(scene: Scene) -> None:
         {"note": Template("note", "", "hello"), LATE_SUMMARY.name: Template(LATE_SUMMARY.name, "", "{{ data.nobody }}")}
     )
     summaries = set()
-    for _ in range(FOLDS_MAX):
+    for _ in range(RETURNS_MAX):
         scene.send()
         summaries.add(summary_of(scene, delivery))
         gather(scene)
         scene.send()
-        assert scene.keep_up() == {"ready": 1}
-    assert len(summaries) == FOLDS_MAX
+        assert scene.keep_up() == Counter(ready=1)
+    assert len(summaries) == RETURNS_MAX
     scene.deliver()
     assert scene.stands(delivery) == ("sent", "accepted")
     assert body(scene)["late"] is True

@@ -106,11 +106,12 @@ def test_only_an_object_is_a_submission(raw: Any) -> None:
         ({"x\ny" * 99: 1}, "x yx yx yx yx yx yx yx yx yx yx yx yx yx y"[:40].rstrip(), "there is no such field"),
         ({"to": {"emial": "a@example.com"}}, "to.emial", 'did you mean "email"?'),
         ({"fallback": ["email", "sms"]}, "fallback", "not supported by this version"),
-        ({"late": "summarize"}, "late", "supported by this version"),
         ({"late": ["drop"]}, "late", "must be text, not a list"),
-        ({"late": "sometimes"}, "late", "must be drop or send_marked"),
+        ({"late": "sometimes"}, "late", "must be drop or send_marked or summarize"),
         ({"late_until": "P1D"}, "late_until", "leave it out"),
         ({"late": "send_marked"}, "late_until", "is missing beside late"),
+        ({"late": "summarize"}, "late_until", 'is missing beside late: "summarize"'),
+        ({"idempotency_key": "duly/summary/a"}, "idempotency_key", "begins with duly/"),
         ({"late": "send_marked", "late_until": "P1D"}, "deadline", "is missing beside late"),
         ({"late": "send_marked", "late_until": "PT8H", "deadline": "PT8H"}, "late_until", "is not after the deadline"),
         ({"late": "send_marked", "late_until": "P1Y", "deadline": "PT8H"}, "late_until", "no fixed length"),
@@ -475,10 +476,11 @@ def test_what_fires_once_needs_no_schedule() -> None:
 
 
 def test_what_may_come_late_lasts_until_then() -> None:
-    """With send_marked the last moment is late_until; from the deadline on it is marked."""
-    made = intake().accept(row(late="send_marked", deadline="PT1H", late_until="PT8H"))
-    assert (made.late, made.deadline, made.late_until) == ("send_marked", "PT1H", "PT8H")
-    assert made.deadline_at == made.next_due_at + timedelta(hours=8)
+    """With send_marked and summarize the last moment is late_until; from the deadline on it is late."""
+    for policy in ("send_marked", "summarize"):
+        made = intake().accept(row(late=policy, deadline="PT1H", late_until="PT8H"))
+        assert (made.late, made.deadline, made.late_until) == (policy, "PT1H", "PT8H")
+        assert made.deadline_at == made.next_due_at + timedelta(hours=8)
 
 
 def test_a_group_and_quiet_hours_are_kept() -> None:

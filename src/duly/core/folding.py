@@ -5,7 +5,8 @@ delivery of its own, under its own key, with the same recipient, address, provid
 a moment, and as long as nothing of it has begun; then it is sent like any other delivery, and marked as late. What
 it carries are *parts*: for each folded delivery what it would have said. Whatever becomes of the summary becomes of
 them: sent or unconfirmed with it, or, if it ends in another way, ready again. Then they are folded anew, but not for
-ever: after `FOLDS_MAX` summaries that came to nothing a delivery is sent by itself, marked as late.
+ever: after `RETURNS_MAX` summaries that came to nothing a delivery is sent by itself, marked as late. A summary is
+*retired* if a reminder in it is called off or changed before anything of it can have left; the others make another.
 
 The key of a summary comes from the first delivery that it was made for and from how often that was folded: a summary
 that is lost and made again is the same.
@@ -25,11 +26,11 @@ from duly.core.schedule import ONCE
 
 __all__ = [
     "BUSY",
-    "FOLDS_MAX",
     "GATHER_SECONDS",
     "MEMBERS_MAX",
     "PREFIX",
     "RETIRED",
+    "RETURNS_MAX",
     "TEMPLATE",
     "Folding",
     "Gathered",
@@ -52,8 +53,8 @@ RETIRED: Final = "summary_retired"
 
 #: For so long a new summary waits for others, or half of the time that is left.
 GATHER_SECONDS: Final = 10.0
-#: A delivery is folded so often; then it is sent alone.
-FOLDS_MAX: Final = 3
+#: So many summaries of a delivery may come to nothing; then it is sent alone.
+RETURNS_MAX: Final = 3
 MEMBERS_MAX: Final = 50
 #: Of all parts of a summary; one part alone may be longer.
 PARTS_CHARACTERS_MAX: Final = 50_000
@@ -140,12 +141,12 @@ def share_of(status: str) -> str:
 
 
 def gather(rows: Iterable[Foldable], namespace: str, now: datetime) -> Iterator[Gathered]:
-    """Share rows out among the summaries that gather for them, and new ones."""
+    """Share rows out among the summaries that gather for them, and new ones: in one order, whoever does it."""
     groups: dict[tuple[Any, ...], list[Foldable]] = {}
     for one in rows:
         groups.setdefault((one.account, *one.whose, one.row.group), []).append(one)
-    for members in groups.values():
-        yield from _gather(sorted(members, key=lambda one: one.due_at), namespace, now)
+    for _, members in sorted(groups.items()):
+        yield from _gather(sorted(members, key=lambda one: (one.due_at, one.row.id)), namespace, now)
 
 
 def _gather(rows: Sequence[Foldable], namespace: str, now: datetime) -> Iterator[Gathered]:

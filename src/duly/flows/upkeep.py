@@ -28,11 +28,13 @@ async def keep_up(store: Store, actor: str, deaths_max: int = DEATHS_MAX) -> Cou
     taken = await store.take_back(UPKEEP_BATCH_ROWS, actor, deaths_max)
     swept = await store.sweep(UPKEEP_BATCH_ROWS, actor)
     shared = await store.share_fates(SUMMARIES_MAX, actor)
-    return shared + Counter(
-        ready=promoted + taken.ready,
+    return Counter(
+        ready=promoted + taken.ready + shared["ready"],
         uncertain=taken.uncertain + swept.uncertain,
         expired=swept.expired,
         dead=taken.dead,
+        sent=shared["sent"],
+        unconfirmed=shared["unconfirmed"],
     )
 
 

@@ -22,8 +22,8 @@ LINE = ["id", "account", "reminder", "occurrence", "channel", "status", "reason"
 DELIVERY = [
     *("id", "account", "reminder", "occurrence", "channel", "provider", "template", "template_version", "status"),
     *("reason", "next_action", "next_at", "due_at", "deadline_at", "lane", "idempotency_key", "payload_hash"),
-    *("request_id", "lease_expires_at", "recipient", "restored", "zone", "late_from", "attempts"),
-    *("receipts", "events"),
+    *("request_id", "lease_expires_at", "recipient", "restored", "zone", "late_from", "summary"),
+    *("folded", "attempts", "receipts", "events"),
 ]
 ATTEMPT = [
     *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),

@@ -2,7 +2,7 @@
 
 The summaries that gather for a batch are locked by their reminders, and only then the work, so that what is in one
 is read and written under one lock. One that came to be meanwhile, or that a worker has in its hands, is not waited
-for: its rows are not folded this time.
+for: its rows are not folded this time. New ones are made in one order, because two of one group wait for each other.
 """
 
 from __future__ import annotations
@@ -86,8 +86,10 @@ async def retire_summaries(tx: Transaction, actor: str, account: int, reminder: 
 
 
 async def take_out(tx: Transaction, actor: str, folded: Sequence[bytes]) -> None:
-    """As `retire_summaries`, of locked rows."""
-    await tx.send("retire_summaries", uuids(folded), actor)
+    """As `retire_summaries`, of locked rows. Whoever ends such a summary at this moment is waited for."""
+    summaries = [summary for (summary,) in await tx.rows("summaries_of", uuids(folded))]
+    await tx.rows("lock_work", uuids(summaries))
+    await tx.send("retire_summaries", uuids(folded), uuids(summaries), actor)
 
 
 async def share_fates(connections: Connections, limit: int, actor: str) -> Counter[str]:

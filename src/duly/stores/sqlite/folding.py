@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from duly.core import keys
 from duly.core.folding import RETIRED, TEMPLATE, Foldable, Folding, Gathered, Gathering, gather, share_of
@@ -20,6 +20,15 @@ from duly.stores.sqlite.moves import Ending, Entries, Row, open_rows, open_rows_
 __all__ = ["fold", "retire_summaries", "share_fates", "take_out"]
 
 LATE: Final = "late"
+
+
+class Ended(NamedTuple):
+    """A summary that has ended."""
+
+    id: bytes
+    status: str
+    reason: str
+    finished_at: int
 
 
 # --- folding -------------------------------------------------------------------------------------
@@ -113,8 +122,11 @@ def take_out(db: Database, actor: str, folded: Iterable[Row]) -> None:
 
 
 def _retire(db: Database, actor: str, summary: bytes, entries: Entries) -> bool:
+    """Whether nothing of it is left to be waited for: it has come to nothing, or does so now."""
     rows = open_rows(db, "open_rows", ids=summary)
-    if not rows or rows[0].doubt or rows[0].state not in SURELY_UNSENT:
+    if not rows:
+        return share_of(db.value("delivery_status", id=summary)) == State.READY
+    if rows[0].doubt or rows[0].state not in SURELY_UNSENT:
         return False
     entries.end(rows[0], State.CANCELLED, RETIRED)
     entries.note(rows[0], "cancelled", State.CANCELLED, actor, RETIRED)
@@ -133,30 +145,34 @@ def share_fates(db: Database, limit: int, actor: str) -> Counter[str]:
     """See Store.share_fates."""
     counts, entries = Counter[str](), Entries()
     with db.writing():
-        ended = db.rows("summaries_ended", limit=limit)
-        for summary, status, finished_at in ended:
-            for row in open_rows(db, "folded_into", summary=summary, accepted=int(status == State.SENT)):
-                counts[_share(row, status, finished_at, actor, db.now(), entries)] += 1
-            if status == State.SENT:
-                _correct(db, summary, finished_at, actor, entries)
+        ended = [Ended(*row) for row in db.rows("summaries_ended", limit=limit)]
+        for summary in ended:
+            rows = open_rows(db, "folded_into", summary=summary.id, accepted=int(summary.status == State.SENT))
+            counts[share_of(summary.status)] += len(rows)
+            _share(db, summary, rows, actor, entries)
         entries.write(db)
-        db.change_each("summary_shared", [(summary,) for summary, _, _ in ended])
+        db.change_each("summary_shared", [(summary.id,) for summary in ended])
     return counts
 
 
-def _share(row: Row, status: str, finished_at: int, actor: str, now: int, entries: Entries) -> str:
-    state, reason = State(share_of(status)), f"summary_{status}"
+def _share(db: Database, summary: Ended, rows: Sequence[Row], actor: str, entries: Entries) -> None:
+    state, reason = State(share_of(summary.status)), f"summary_{summary.status}"
     if state is State.READY:
-        _return(row, now, actor, reason, entries)
-    else:
-        entries.end(row, state, reason, finished_at)
+        retired = summary.reason == RETIRED
+        for row in rows:
+            _return(row, db.now(), actor, RETIRED if retired else reason, entries)
+        db.change_each("work_count_return", [(row.id,) for row in rows if not retired])
+        return
+    for row in rows:
+        entries.end(row, state, reason, summary.finished_at)
         entries.note(row, "unfolded", state, actor, reason)
-    return str(state)
+    if state is State.SENT:
+        _correct(db, summary, actor, entries)
 
 
-def _correct(db: Database, summary: bytes, finished_at: int, actor: str, entries: Entries) -> None:
+def _correct(db: Database, summary: Ended, actor: str, entries: Entries) -> None:
     """What it carried has arrived, whatever was believed before."""
-    for delivery, account, reminder, state, *rest in db.rows("carried_and_ended", summary=summary):
+    for delivery, account, reminder, state, *rest in db.rows("carried_and_ended", summary=summary.id):
         row = Ending(delivery, account, reminder, State(state), *rest)
-        entries.end(row, State.SENT, "summary_sent", finished_at)
+        entries.end(row, State.SENT, "summary_sent", summary.finished_at)
         entries.note(row, "corrected", State.SENT, actor, "summary_sent")

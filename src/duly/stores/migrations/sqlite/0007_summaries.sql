@@ -10,6 +10,7 @@ alter table delivery add column summary_id blob;    -- the summary that it was f
 create index delivery_ended_summary on delivery (id) where summarizes and status is not null and status is not shared_as;
 create index delivery_summary on delivery (summary_id) where summary_id is not null;
 
-alter table work add column folds integer not null default 0;  -- how often it was folded
+alter table work add column folds integer not null default 0;     -- how often it was folded
+alter table work add column returned integer not null default 0;  -- of these, how often the summary came to nothing
 alter table work add column gathering text;  -- of a summary that still takes something up: what of; null from its first begin on
 create unique index work_gathering on work (account_id, recipient_id, contact_id, provider, gathering) where gathering is not null;

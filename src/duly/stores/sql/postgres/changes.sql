@@ -43,7 +43,7 @@ opened as (
 added as (
   insert into work (delivery_id, account_id, provider, lane, state, fence, attempts, spared, doubt, restored, called_off,
                     first_unknown_at, reason, next_at, due_at, deadline_at, occurrence, channel, reminder_id,
-                    recipient_id, contact_id, endpoint, folds)
+                    recipient_id, contact_id, endpoint, returned)
   select h.id, h.account_id, h.provider, h.lane, case when h.restored then 'uncertain' else 'ready' end,
          greatest(extract(epoch from now() - timestamptz '2020-01-01 00:00:00+00')::int,
                   1 + (select max(a.fence) from attempt a where a.delivery_id = h.id)),

@@ -52,7 +52,7 @@ leased as (
   where w.delivery_id = any (array(select delivery_id from pick)) and w.state || '' = 'ready'
   returning w.delivery_id, w.account_id, w.fence, w.attempts, w.spared, w.doubt, w.closed, w.granted,
             w.first_unknown_at, w.occurrence, w.due_at, w.deadline_at, w.endpoint, w.channel,
-            w.called_off, w.folds,
+            w.called_off, w.returned,
             case when $8 > 0 then w.lane end as lane, w.reminder_id, w.recipient_id, w.contact_id)
 select w.delivery_id, w.account_id, a.name, w.fence, w.attempts, w.spared, w.doubt, w.closed, w.granted,
        w.first_unknown_at, w.reminder_id, r.caller_key,
@@ -63,7 +63,7 @@ select w.delivery_id, w.account_id, a.name, w.fence, w.attempts, w.spared, w.dou
        f.number, f.destination, f.body, f.template, f.template_version,
        f.reminder_revision, f.recipient_revision, f.contact_revision,
        r.purpose, case when r.late <> 'drop' then r.deadline end, coalesce(r.quiet_hours, p.quiet_hours), r.template_version,
-       case when r.late = 'summarize' then w.folds end,
+       case when r.late = 'summarize' then w.returned end,
        (select accounts from share), (select rows from allowed)
 from leased w
 join account a on a.id = w.account_id

@@ -86,17 +86,18 @@ select w.delivery_id from delivery d join work w on w.delivery_id = d.id
 where d.account_id = $1 and d.reminder_id = $2::uuid and w.state = 'folded'
 order by w.delivery_id;
 
+-- name: summaries_of
+-- $1 ids of locked, folded rows.
+select distinct summary_id from delivery where id = any (array(select unnest($1::uuid[]))) order by summary_id;
+
 -- name: retire_summaries
--- $1 ids of locked, folded rows, $2 actor. What they are folded into ends, if nothing of it can have left, and they are
--- ready again. The others in it follow: see share_fates.
-with theirs as materialized (
-  select w.delivery_id from work w
-  where w.delivery_id = any (array(
-      select d.summary_id from delivery d where d.id = any (array(select unnest($1::uuid[])))))
+-- $1 ids of locked, folded rows, $2 their summaries, locked as far as they are open, $3 actor. These end, if nothing of
+-- them can have left, and the rows are ready again; so they are where a summary has come to nothing already. The others
+-- in it follow: see share_fates.
+with gone as (
+  delete from work w
+  where w.delivery_id = any (array(select unnest($2::uuid[])))
     and w.state in ('ready', 'waiting', 'leased') and not w.begun and not w.doubt
-  order by w.delivery_id for update),
-gone as (
-  delete from work w where w.delivery_id = any (array(select delivery_id from theirs))
   returning w.delivery_id, w.account_id, w.reminder_id, w.attempts, w.state),
 head as (
   update delivery d
@@ -106,33 +107,35 @@ back as (
   update work w set state = 'ready', reason = null, since = clock_timestamp(), next_at = clock_timestamp()
   from delivery d
   where w.delivery_id = any (array(select unnest($1::uuid[]))) and d.id = w.delivery_id and w.state || '' = 'folded'
-    and d.summary_id in (select delivery_id from gone)
-  returning w.delivery_id, w.account_id, w.reminder_id),
-noted as (
-  insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
-  select g.account_id, g.reminder_id, g.delivery_id, 'cancelled', g.state, 'cancelled', $2, 'summary_retired' from gone g
-  union all
-  select b.account_id, b.reminder_id, b.delivery_id, 'unfolded', 'folded', 'ready', $2, 'summary_retired' from back b)
-select delivery_id from back;
+    and (d.summary_id in (select delivery_id from gone)
+         or exists (select from delivery s where s.id = d.summary_id and s.status not in ('sent', 'unconfirmed')))
+  returning w.delivery_id, w.account_id, w.reminder_id)
+insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
+select g.account_id, g.reminder_id, g.delivery_id, 'cancelled', g.state, 'cancelled', $3, 'summary_retired' from gone g
+union all
+select b.account_id, b.reminder_id, b.delivery_id, 'unfolded', 'folded', 'ready', $3, 'summary_retired' from back b;
 
 -- name: share_fates
 -- $1 summaries at most, $2 actor. The end of a summary becomes that of what is folded into it, or it is ready again. Once
 -- it is known that a summary was accepted, so was whatever it carried, where nothing else is known of that by now.
 with ended as materialized (
-  select id, status, finished_at from delivery
+  select id, status, reason, finished_at from delivery
   where summarizes and status is not null and status is distinct from shared_as
   order by id limit $1 for update skip locked),
 member as materialized (
-  select w.delivery_id, w.state, e.status, e.finished_at
+  select w.delivery_id, w.state, e.status, e.reason, e.finished_at
   from ended e join delivery d on d.summary_id = e.id join work w on w.delivery_id = d.id
   where w.state = 'folded' or e.status = 'sent' and not w.begun
   order by w.delivery_id for update of w skip locked),
 back as (
-  update work w set state = 'ready', reason = null, since = clock_timestamp(), next_at = clock_timestamp()
+  update work w
+  set state = 'ready', reason = null, since = clock_timestamp(), next_at = clock_timestamp(),
+      returned = w.returned + (m.reason <> 'summary_retired')::int
   from member m
   where w.delivery_id = any (array(select delivery_id from member where status not in ('sent', 'unconfirmed')))
     and m.delivery_id = w.delivery_id and w.state || '' = 'folded'
-  returning w.delivery_id, w.account_id, w.reminder_id, m.status),
+  returning w.delivery_id, w.account_id, w.reminder_id,
+            case m.reason when 'summary_retired' then m.reason else 'summary_' || m.status end as reason),
 gone as (
   delete from work w using member m
   where w.delivery_id = any (array(select delivery_id from member where status in ('sent', 'unconfirmed')))
@@ -149,7 +152,7 @@ corrected as (
   returning d.id, d.account_id, d.reminder_id, o.status as was),
 noted as (
   insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
-  select b.account_id, b.reminder_id, b.delivery_id, 'unfolded', 'folded', 'ready', $2, 'summary_' || b.status from back b
+  select b.account_id, b.reminder_id, b.delivery_id, 'unfolded', 'folded', 'ready', $2, b.reason from back b
   union all
   select g.account_id, g.reminder_id, g.delivery_id, 'unfolded', g.state, g.status, $2, 'summary_' || g.status from gone g
   union all

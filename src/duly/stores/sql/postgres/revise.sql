@@ -12,8 +12,9 @@ from reminder r where r.id = $1::uuid;
 -- What is folded into a summary of which nothing can have left waits, in effect: a revision takes it out.
 select l.id, l.occurrence,
        case when l.status = 'folded' and exists (
-         select from delivery d join work s on s.delivery_id = d.summary_id
-         where d.id = l.id and s.state in ('ready', 'waiting', 'leased') and not s.begun and not s.doubt)
+         select from delivery d join delivery s on s.id = d.summary_id left join work w on w.delivery_id = s.id
+         where d.id = l.id and (w.state in ('ready', 'waiting', 'leased') and not w.begun and not w.doubt
+                                or s.status not in ('sent', 'unconfirmed')))
        then 'waiting' else l.status end, coalesce(l.doubt, false)
 from ledger l
 where l.account_id = $1 and l.reminder_id = $2::uuid

@@ -52,6 +52,12 @@ update reminder set data = :data, deadline_at = :deadline_at, revision = revisio
 -- name: work_count_fold
 update work set folds = folds + 1 where delivery_id = ?;
 
+-- name: work_count_return
+update work set returned = returned + 1 where delivery_id = ?;
+
+-- name: delivery_status
+select status from delivery where id = :id;
+
 -- name: delivery_fold
 update delivery set summary_id = ? where id = ?;
 
@@ -69,7 +75,7 @@ select summary_id from delivery where id = :id;
 
 -- name: summaries_ended
 -- Those whose end is not shared yet.
-select id, status, finished_at from delivery indexed by delivery_ended_summary
+select id, status, reason, finished_at from delivery indexed by delivery_ended_summary
 where summarizes and status is not null and status is not shared_as order by id limit :limit;
 
 -- name: folded_into

@@ -64,7 +64,7 @@ where id = ?;
 -- ?1 delivery, ?2 state, ?3 whether it is in doubt of a restore. Its attempts are spared. Its fence was forgotten with its
 -- work: seconds (since 2020) are more than any fence that somebody may remember. What was folded once is not folded again.
 insert into work (delivery_id, account_id, provider, lane, state, fence, attempts, spared, doubt, restored, first_unknown_at,
-  called_off, folds, reason, since, next_at, due_at, deadline_at, occurrence, channel, reminder_id, recipient_id, contact_id, endpoint)
+  called_off, returned, reason, since, next_at, due_at, deadline_at, occurrence, channel, reminder_id, recipient_id, contact_id, endpoint)
 select d.id, d.account_id, d.provider, d.lane, ?2,
        max(db_now() / 1000000 - 1577836800, 1 + coalesce((select max(a.fence) from attempt a where a.delivery_id = d.id), 0)),
        d.attempts, d.attempts,

@@ -27,7 +27,7 @@ select w.attempts, w.delivery_id, w.account_id, a.name, w.fence, w.spared, w.dou
        a.revision, r.revision, p.revision, k.revision,
        a.paused, {part_objection}, b.blocked_until, b.block_reason, b.circuit,
        r.purpose, case when r.late <> 'drop' then r.deadline end, coalesce(r.quiet_hours, p.quiet_hours), r.template_version,
-       case when r.late = 'summarize' then w.folds end
+       case when r.late = 'summarize' then w.returned end
 from place
 cross join work w on w.delivery_id = substr(:ids, place.at, 16)
 cross join account a on a.id = w.account_id
