@@ -93,7 +93,7 @@ def test_a_cancel_leaves_the_summary_without_it(duly: Installation, receiver: Re
     duly.run("tick")
     duly.run("work", "--until-idle", "--patience", "0")
     assert duly.states() == {"folded": 3, "waiting": 1}
-    assert duly.told("cancel", "b", "--account", ACCOUNT, "--reason", "moved out")["cancelled"] == 1
+    assert duly.told("cancel", "b", "--account", ACCOUNT, "--why", "moved out")["cancelled"] == 1
     summarized(duly)
     (request,) = receiver.received("ok", "prvt-hook")
     assert [one["reminder"] for one in json.loads(request.body)["data"]["data"]["reminders"]] == ["a", "c"]
