@@ -7,8 +7,8 @@ PYTHON := $(VENV)/bin/python
 PYTHONS ?= python3 python3.13 python3.12 python3.11
 
 EXTRAS_demo := fast
-EXTRAS_test := postgres,fast,test
-EXTRAS_check := postgres,fast,test,check
+EXTRAS_test := postgres,fast,serve,test
+EXTRAS_check := postgres,fast,serve,test,check
 EXTRAS_bench := postgres,fast,test,bench
 EXTRAS_soak := postgres,fast,test
 

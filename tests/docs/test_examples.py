@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 START = "<!-- run from here -->"
 RUN_SECONDS_MAX = 60
 #: The ports that the pages name, which something else may use on this machine.
-PORTS = ("2525", "8025")
+PORTS = ("2525", "8025", "8080")
 
 
 def script(page: str, mail_port: str) -> str:
@@ -130,3 +133,17 @@ def test_people_are_imported_as_the_page_says(tmp_path: Path) -> None:
     account = ("--account", "harbour-lofts")
     assert duly(tmp_path, environ, "consent", "show", "+14155550100", *account)["purposes"]["security"] == "bounced"
     assert [one["paused"] for one in duly(tmp_path, environ, "accounts", "list")["accounts"]] == [False]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here to press the button with")
+def test_people_unsubscribe_as_the_page_says(tmp_path: Path) -> None:
+    """A link is offered, answered by the server, and silences its purpose alone."""
+    printed, environ = run("docs/howto/unsubscribe.md", tmp_path)
+    assert "List-Unsubscribe: <https://r.example.com/u/" in printed
+    assert "<title>Unsubscribed</title>" in printed
+    assert "marketing: not sent, because its owner opted out of marketing" in printed
+    environ["UNSUBSCRIBE_SECRET"] = "of no use any more"
+    whose = ("ana@example.com", "--account", "harbour-lofts")
+    shown = duly(tmp_path / "unsubscribe", environ, "consent", "show", *whose)
+    assert [one["source"] for one in shown["history"]] == ["unsubscribe"]
+    assert shown["purposes"]["service"] is None

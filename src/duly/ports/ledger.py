@@ -19,6 +19,7 @@ from duly.core.model import (
     Fired,
     Guard,
     Looked,
+    NewContact,
     NewReminder,
     Scheduled,
     Settlement,
@@ -308,6 +309,10 @@ class Store(Protocol):
         ...
 
     # --- people ----------------------------------------------------------------------------------
+
+    async def contact(self, identity: bytes) -> tuple[str, NewContact]:
+        """The account of a contact that is known, and its address. Raises NotFound."""
+        ...
 
     async def record_consent(self, actor: str, account: str, rows: Sequence[NewConsent]) -> list[Verdict]:
         """Hear statements about addresses of one account, in their order; one verdict per row. Repeatable.

@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-__all__ = ["Telemetry", "configure"]
+__all__ = ["ServerTelemetry", "Telemetry", "configure"]
 
 
 def configure(*, debug: bool = False) -> None:
@@ -89,10 +89,35 @@ class Telemetry:
         self._log.error("killed_its_workers", deliveries=deliveries)
 
     def loop_failed(self, loop: str, error: BaseException) -> None:
-        """A bug: a loop of the worker raised what it should not.
+        """A bug: a loop of the worker raised what it should not."""
+        self._log.error("loop_failed", loop=loop, **_bug(error))
 
-        Where is told, and not what: an exception's words may hold an address.
-        """
-        last = traceback.extract_tb(error.__traceback__)[-1:]
-        place = f"{last[0].filename}:{last[0].lineno}" if last else "unknown"
-        self._log.error("loop_failed", loop=loop, error=type(error).__name__, at=place)
+
+class ServerTelemetry:
+    """The events of a server. A request is told by its route, never by its path: the token of a link is in that."""
+
+    def __init__(self) -> None:
+        self._log = structlog.get_logger()
+
+    def answered(self, method: str, route: str | None, status: int, seconds: float) -> None:
+        """A request was answered; `route` is None where nothing is served under its path."""
+        self._log.info("request", method=method, route=route, status=status, seconds=round(seconds, 4))
+
+    def not_recorded(self, why: str) -> None:
+        """Somebody wanted to opt out, and the ledger has not heard it."""
+        self._log.warning("opt_out_not_recorded", why=why)
+
+    def draining(self) -> None:
+        """No more connections; requests under way are finished."""
+        self._log.info("server_draining")
+
+    def request_failed(self, error: BaseException) -> None:
+        """A bug: the answer to a request raised what it should not."""
+        self._log.error("request_failed", **_bug(error))
+
+
+def _bug(error: BaseException) -> dict[str, str]:
+    """Where it is, and not what: an exception's words may hold an address."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    place = f"{last[0].filename}:{last[0].lineno}" if last else "unknown"
+    return {"error": type(error).__name__, "at": place}

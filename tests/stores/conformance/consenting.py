@@ -7,8 +7,12 @@ from datetime import datetime, timedelta
 from itertools import chain, combinations
 from typing import Any, Final
 
+import pytest
+
 from duly.core.consent import ALL, EVERYTHING, Entry, Kind, Said, Verdict, code_of, entries_of, objection
+from duly.core.keys import NO_ENDPOINT
 from duly.core.model import Begun, Channel, Claimed, NewReminder, Outcome
+from duly.errors import NotFound
 from duly.ports import ClaimOrder, NewConsent
 from duly.testing.builders import contact, new_reminder
 from tests.stores.conformance import case
@@ -140,6 +144,19 @@ async def an_imported_opt_in_enables_nobody_in_silence(scene: Scene) -> None:
         ("opt_out", "service", "opted_out_of_service"),
     ]
     assert await tell(scene, said(Kind.OPT_IN, "marketing", now, imported=True)) == [Verdict.RECORDED]
+
+
+@case
+async def a_contact_is_found_by_its_id(scene: Scene) -> None:
+    """A contact that is known comes with its account; an id that nobody has is not found."""
+    mailbox = contact("other", Channel.EMAIL, "ana@example.com")
+    await tell(scene, said(Kind.OPT_OUT))
+    await scene.store.record_consent("ana", "other", [NewConsent(mailbox, said(Kind.OPT_OUT))])
+    assert await scene.store.contact(ADDRESS.id) == ("acme", ADDRESS)
+    assert await scene.store.contact(mailbox.id) == ("other", mailbox)
+    assert mailbox.endpoint == NO_ENDPOINT
+    with pytest.raises(NotFound):
+        await scene.store.contact(NO_ENDPOINT)
 
 
 @case

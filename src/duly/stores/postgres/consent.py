@@ -12,7 +12,7 @@ import orjson
 
 from duly.core.consent import EVERYTHING, Entry, Kind, Known, Said, Verdict, entries_of
 from duly.core.keys import NO_ENDPOINT, parse, show
-from duly.core.model import NewContact
+from duly.core.model import Channel, NewContact
 from duly.errors import NotFound
 from duly.ports import NewConsent
 from duly.stores.consenting import Plan, consent_id, identities, plan
@@ -20,7 +20,17 @@ from duly.stores.postgres.arrays import Packed, bools, texts, times, uuids
 from duly.stores.postgres.connect import Connections, Row, Transaction
 from duly.stores.postgres.intake import contact_columns
 
-__all__ = ["account_of", "add_contacts", "page_start", "record", "suppress"]
+__all__ = ["account_of", "add_contacts", "contact", "page_start", "record", "suppress"]
+
+
+async def contact(connections: Connections, identity: bytes) -> tuple[str, NewContact]:
+    """See Store.contact. Raises NotFound."""
+    async with connections.transaction() as tx:
+        found = await tx.rows("contact_known", identity.hex())
+    if not found:
+        raise NotFound(f"no contact has the id {show(identity)}")
+    ((account, channel, address, endpoint),) = found
+    return account, NewContact(identity, Channel(channel), address, endpoint)
 
 
 async def record(connections: Connections, actor: str, account: str, rows: Sequence[NewConsent]) -> list[Verdict]:

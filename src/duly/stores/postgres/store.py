@@ -23,6 +23,7 @@ from duly.core.model import (
     Fired,
     Guard,
     Looked,
+    NewContact,
     NewReminder,
     Scheduled,
     Settlement,
@@ -262,6 +263,10 @@ class PostgresStore:
     async def requeue(self, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
         """See Store."""
         return await changing.requeue(self._shared, actor, reason, deliveries)
+
+    async def contact(self, identity: bytes) -> tuple[str, NewContact]:
+        """See Store. Raises NotFound."""
+        return await consent.contact(self._shared, identity)
 
     async def record_consent(self, actor: str, account: str, rows: Sequence[NewConsent]) -> list[Verdict]:
         """See Store."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from duly.core import keys
 from duly.core.consent import EVERYTHING, Entry, Kind, Known, Said, Verdict, entries_of
-from duly.core.model import NewContact
+from duly.core.model import Channel, NewContact
 from duly.errors import NotFound
 from duly.ports import NewConsent
 from duly.stores.consenting import Plan, Told, consent_id, identities, plan
@@ -15,9 +15,19 @@ from duly.stores.documents import HISTORY_ROWS_MAX
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
 
-__all__ = ["account_of", "consents", "history", "record", "standing", "suppress"]
+__all__ = ["account_of", "consents", "contact", "history", "record", "standing", "suppress"]
 
 FIRST_PAGE: Final = {"contact": keys.show(keys.NO_ENDPOINT), "purpose": "", "kind": ""}
+
+
+def contact(db: Database, identity: bytes) -> tuple[str, NewContact]:
+    """See Store.contact. Raises NotFound."""
+    with db.reading():
+        found = db.row("contact_known", id=identity)
+    if found is None:
+        raise NotFound(f"no contact has the id {keys.show(identity)}")
+    account, channel, address, endpoint = found
+    return account, NewContact(identity, Channel(channel), address, endpoint)
 
 
 def record(db: Database, actor: str, account: str, rows: Sequence[NewConsent]) -> list[Verdict]:

@@ -28,6 +28,7 @@ from duly.core.model import (
     Fired,
     Guard,
     Looked,
+    NewContact,
     NewReminder,
     Scheduled,
     Settlement,
@@ -300,6 +301,10 @@ class SqliteStore:
         return await self._read(partial(looking.held, self._reader, delivery))
 
     # --- people ----------------------------------------------------------------------------------
+
+    async def contact(self, identity: bytes) -> tuple[str, NewContact]:
+        """See Store.contact. Raises NotFound."""
+        return await self._read(partial(consent.contact, self._reader, identity))
 
     async def record_consent(self, actor: str, account: str, rows: Sequence[NewConsent]) -> list[Verdict]:
         """See Store.record_consent."""
