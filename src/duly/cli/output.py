@@ -85,8 +85,8 @@ def complain(text: str) -> None:
 
 
 def plain(value: object) -> str:
-    """A value as text without control characters."""
-    text = "" if value is None else str(value)
+    """A value as text without control characters; a flag as yes or no."""
+    text = ("yes" if value else "no") if isinstance(value, bool) else "" if value is None else str(value)
     return "".join(c if c.isprintable() else "?" for c in text)
 
 

@@ -72,7 +72,7 @@ async def _templates(config: Config, limit: int) -> list[dict[str, Any]]:
     async with open_views(config) as views:
         paused = {one["template"]: one for one in await views.paused_templates(limit)}
         pinned = await views.pinned_templates()
-    names = sorted({*compiled, *paused, *(one["template"] for one in pinned)})[:limit]
+    names = sorted({*config.templates, *paused, *(one["template"] for one in pinned)})[:limit]
     return [
         {
             "template": name,
