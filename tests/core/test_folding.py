@@ -15,6 +15,7 @@ from duly.core.folding import (
     MEMBERS_MAX,
     PARTS_CHARACTERS_MAX,
     PREFIX,
+    RETIRED,
     RETURNS_MAX,
     Foldable,
     Folding,
@@ -22,6 +23,7 @@ from duly.core.folding import (
     Gathering,
     gather,
     share_of,
+    share_reason,
 )
 from duly.core.model import Channel
 from duly.core.states import FINAL, TRANSITIONS, State
@@ -137,4 +139,7 @@ def test_every_end_is_shared() -> None:
     shared = {end: State(share_of(end)) for end in FINAL}
     assert all(state in TRANSITIONS[State.FOLDED] for state in shared.values())
     assert {end for end, state in shared.items() if state is end} == {State.SENT, State.UNCONFIRMED}
+    assert share_reason("dead", "attempts_exhausted") == "summary_dead"
+    assert share_reason("cancelled", "moved out") == "summary_cancelled"
+    assert share_reason("cancelled", RETIRED) == RETIRED
     assert RETURNS_MAX > 1

@@ -40,6 +40,7 @@ __all__ = [
     "may_fold",
     "part_of",
     "share_of",
+    "share_reason",
 ]
 
 #: The template of every summary. There is one with that name that everybody has, and that a configuration may replace.
@@ -132,9 +133,26 @@ def part_of(row: Claimed, content: Content) -> str:
 # --- what becomes of it --------------------------------------------------------------------------
 
 
+#: Why what was folded goes where its summary's end brings it.
+_REASONS: Final[Mapping[str, str]] = {
+    "sent": "summary_sent",
+    "unconfirmed": "summary_unconfirmed",
+    "rejected": "summary_rejected",
+    "dead": "summary_dead",
+    "expired": "summary_expired",
+    "suppressed": "summary_suppressed",
+    "cancelled": "summary_cancelled",
+}
+
+
 def share_of(status: str) -> str:
     """The state that a summary's end brings to what was folded into it."""
     return status if status in ("sent", "unconfirmed") else "ready"
+
+
+def share_reason(status: str, reason: str) -> str:
+    """The reason code of that, from how a summary ended and why."""
+    return RETIRED if reason == RETIRED else _REASONS[status]
 
 
 # --- who goes with whom --------------------------------------------------------------------------
@@ -153,8 +171,7 @@ def _gather(rows: Sequence[Foldable], namespace: str, now: datetime) -> Iterator
     into, taken = rows[0].into, list[Foldable]()
     for one in rows:
         if not _fits(into, taken, one):
-            if into or taken:
-                yield _gathered(into, taken, namespace, now, full=True)
+            yield _gathered(into, taken, namespace, now, full=True)
             into, taken = None, []
         taken.append(one)
     yield _gathered(into, taken, namespace, now, full=False)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from duly.core import keys
-from duly.core.folding import RETIRED, TEMPLATE, Foldable, Folding, Gathered, Gathering, gather, share_of
+from duly.core.folding import RETIRED, TEMPLATE, Foldable, Folding, Gathered, Gathering, gather, share_of, share_reason
 from duly.core.moments import instant
 from duly.core.revising import SURELY_UNSENT
 from duly.core.states import State
@@ -20,6 +20,7 @@ from duly.stores.sqlite.moves import Ending, Entries, Row, open_rows, open_rows_
 __all__ = ["fold", "retire_summaries", "share_fates", "take_out"]
 
 LATE: Final = "late"
+SENT: Final = share_reason(State.SENT, "")
 
 
 class Ended(NamedTuple):
@@ -156,12 +157,11 @@ def share_fates(db: Database, limit: int, actor: str) -> Counter[str]:
 
 
 def _share(db: Database, summary: Ended, rows: Sequence[Row], actor: str, entries: Entries) -> None:
-    state, reason = State(share_of(summary.status)), f"summary_{summary.status}"
+    state, reason = State(share_of(summary.status)), share_reason(summary.status, summary.reason)
     if state is State.READY:
-        retired = summary.reason == RETIRED
         for row in rows:
-            _return(row, db.now(), actor, RETIRED if retired else reason, entries)
-        db.change_each("work_count_return", [(row.id,) for row in rows if not retired])
+            _return(row, db.now(), actor, reason, entries)
+        db.change_each("work_count_return", [(row.id,) for row in rows if reason != RETIRED])
         return
     for row in rows:
         entries.end(row, state, reason, summary.finished_at)
@@ -174,5 +174,5 @@ def _correct(db: Database, summary: Ended, actor: str, entries: Entries) -> None
     """What it carried has arrived, whatever was believed before."""
     for delivery, account, reminder, state, *rest in db.rows("carried_and_ended", summary=summary.id):
         row = Ending(delivery, account, reminder, State(state), *rest)
-        entries.end(row, State.SENT, "summary_sent", summary.finished_at)
-        entries.note(row, "corrected", State.SENT, actor, "summary_sent")
+        entries.end(row, State.SENT, SENT, summary.finished_at)
+        entries.note(row, "corrected", State.SENT, actor, SENT)

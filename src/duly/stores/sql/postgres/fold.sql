@@ -117,7 +117,8 @@ select b.account_id, b.reminder_id, b.delivery_id, 'unfolded', 'folded', 'ready'
 
 -- name: share_fates
 -- $1 summaries at most, $2 actor. The end of a summary becomes that of what is folded into it, or it is ready again. Once
--- it is known that a summary was accepted, so was whatever it carried, where nothing else is known of that by now.
+-- it is known that a summary was accepted, so was whatever it carried, where nothing else is known of that by now. The
+-- reasons are those of duly.core.folding.
 with ended as materialized (
   select id, status, reason, finished_at from delivery
   where summarizes and status is not null and status is distinct from shared_as
@@ -135,7 +136,7 @@ back as (
   where w.delivery_id = any (array(select delivery_id from member where status not in ('sent', 'unconfirmed')))
     and m.delivery_id = w.delivery_id and w.state || '' = 'folded'
   returning w.delivery_id, w.account_id, w.reminder_id,
-            case m.reason when 'summary_retired' then m.reason else 'summary_' || m.status end as reason),
+            case m.reason when 'summary_retired' then m.reason else concat('summary_', m.status) end as reason),
 gone as (
   delete from work w using member m
   where w.delivery_id = any (array(select delivery_id from member where status in ('sent', 'unconfirmed')))
@@ -143,7 +144,7 @@ gone as (
   returning w.delivery_id, w.account_id, w.reminder_id, w.attempts, m.state, m.status, m.finished_at),
 head as (
   update delivery d
-  set status = g.status, reason = 'summary_' || g.status, attempts = g.attempts, finished_at = g.finished_at
+  set status = g.status, reason = concat('summary_', g.status), attempts = g.attempts, finished_at = g.finished_at
   from gone g where d.id = g.delivery_id),
 corrected as (
   update delivery d set status = 'sent', reason = 'summary_sent', finished_at = e.finished_at
@@ -154,7 +155,7 @@ noted as (
   insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
   select b.account_id, b.reminder_id, b.delivery_id, 'unfolded', 'folded', 'ready', $2, b.reason from back b
   union all
-  select g.account_id, g.reminder_id, g.delivery_id, 'unfolded', g.state, g.status, $2, 'summary_' || g.status from gone g
+  select g.account_id, g.reminder_id, g.delivery_id, 'unfolded', g.state, g.status, $2, concat('summary_', g.status) from gone g
   union all
   select c.account_id, c.reminder_id, c.id, 'corrected', c.was, 'sent', $2, 'summary_sent' from corrected c)
 select (select count(*) from back), (select count(*) filter (where status = 'sent') from gone),
