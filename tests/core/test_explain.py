@@ -344,3 +344,17 @@ def test_no_sentence_is_for_a_code_that_nobody_gives() -> None:
 def test_every_open_state_has_a_next_step() -> None:
     """Nothing is the answer for final states only."""
     assert all((next_action(state) == "nothing") == (state not in OPEN) for state in State)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"folded": [{}]}, "It is a summary of one late reminder."),
+        ({"folded": [{}, {}]}, "It is a summary of 2 late reminders."),
+        ({"status": "folded", "reason": "late", "summary": "abc"}, "It is folded into the summary abc."),
+        ({"status": "sent", "reason": "summary_sent", "summary": "abc"}, "It was folded into the summary abc."),
+    ],
+)
+def test_a_summary_and_what_is_in_it_name_each_other(fields: dict[str, Any], words: str) -> None:
+    """Whoever asks for one of them is led to the other."""
+    assert words in explain_delivery(delivery(**fields))
