@@ -65,8 +65,8 @@ A delivery counts once, from its first begin, however often it is attempted. One
 arrived; it may be repeated, whatever has begun since. One of which nothing ever left does not count.
 
 The count and the begin are one transaction, so that any number of workers together never begin more. What has no room
-waits (`frequency_cap`) and is sent when it has some, if that is before its deadline; otherwise it expires. A new cap
-counts what begins from then on.
+waits (`frequency_cap`) and is sent when it has some, if that is before its deadline; otherwise it expires, and `duly
+explain` names the cap. A new cap counts what begins from then on.
 
 ## Hours of regions
 

@@ -116,7 +116,7 @@ def delivery(
     for word in DELIVERY:
         document[word] = columns[word]
         if word == "reason":
-            document["next_action"] = next_action(columns["status"])
+            document["next_action"] = next_action(columns["status"], columns["next_at"], columns["deadline_at"])
         if word == "lane":
             document["idempotency_key"] = columns["id"]
     if columns["status"] not in _NEXT_MOMENT:
