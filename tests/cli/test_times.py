@@ -284,12 +284,60 @@ def test_a_group_is_cancelled() -> None:
     change("update delivery set status = 'sent' where id not in (select delivery_id from work)")
     take("c", group="visit-9")
     take("d", group="visit-1")
-    expected = {"reminders": 4, "cancelled": 2, "sending": 0, "in_doubt": 0, "final": 1}
+    counts = {"cancelled": 2, "sending": 0, "in_doubt": 0, "final": 1, "sent": 1, "stopped": 1, "before": 0}
+    expected = {"reminders": 4, **counts}
     assert told("cancel", "--group", "visit-9", *ACCOUNT, *WHY) == expected
     assert (shown("c")["status"], shown("d")["status"]) == ("cancelled", "active")
     assert shown("c")["group"] == "visit-9"
     text = duly("cancel", "--group", "visit-1", *ACCOUNT).stdout
     assert text == "1 reminder cancelled; no deliveries yet\n"
+
+
+def gone(status: str) -> None:
+    """What is open has ended like that."""
+    change("delete from work")
+    change(f"update delivery set status = '{status}' where status is null")  # noqa: S608 - a word of ours
+
+
+PAST: Final = {"notify_at": "2026-01-01T09:00:00Z", "zone": None, "deadline": "2099-01-01T00:00Z"}
+
+
+def test_what_was_sent_cannot_be_cancelled() -> None:
+    """It says so and is refused, by its reminder and by itself; a second time it was cancelled before."""
+    take("r", **PAST)
+    duly("tick")
+    (line,) = told("list")["deliveries"]
+    gone("sent")
+    words = "duly: it was already sent, and nothing was left to cancel; deliveries: 1 already sent"
+    assert complaint("cancel", line["id"], *WHY) == words
+    assert complaint("cancel", "r", *ACCOUNT, *WHY) == words
+    again = told("cancel", "r", *ACCOUNT, *WHY)
+    assert (again["answer"], again["sent"]) == ("already_cancelled", 1)
+    assert duly("cancel", "r", *ACCOUNT).stdout == "it was cancelled before; deliveries: 1 already sent\n"
+    assert told("cancel", line["id"], code=1)["answer"] == "already_sent"
+
+
+def test_what_ended_otherwise_needs_no_cancel() -> None:
+    """Nothing was sent and nothing comes: the answer says that it had ended."""
+    take("r", **PAST)
+    duly("tick")
+    gone("expired")
+    text = duly("cancel", "r", *ACCOUNT).stdout
+    assert text == "it had ended, and nothing was left to cancel; deliveries: 1 final before\n"
+
+
+def test_a_repeating_one_tells_what_was_sent_and_that_nothing_comes() -> None:
+    """Of its occurrences some were sent, one is cancelled, and no further one comes."""
+    take("r", repeat="* * * * *", notify_at="2026-01-01T09:00", missed="all:2", deadline="P3650D")
+    change("update reminder set next_due_at = 0, next_label = '2026-11-01T09:00Z'")
+    duly("tick")
+    change("delete from work where delivery_id = (select delivery_id from work limit 1)")
+    change("update delivery set status = 'sent' where id not in (select delivery_id from work)")
+    text = duly("cancel", "r", *ACCOUNT).stdout
+    assert text == ("cancelled, and no further occurrence comes; deliveries: 1 will not be sent; 1 already sent\n")
+    assert duly("cancel", "r", *ACCOUNT).stdout.startswith(
+        "it was cancelled before; deliveries: 1 already sent; 1 final"
+    )
 
 
 @pytest.mark.parametrize(
