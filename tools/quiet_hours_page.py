@@ -50,8 +50,8 @@ again then.
 ## Which reminders
 
 A reminder may bring windows of its own: `"to": {{"id": "tenant-17", "quiet_hours": ["21:00-08:00"]}}`. They hold
-beside the account's, for this reminder, whatever its purpose is but `security`. One that brings none takes those with
-which its recipient was first named.
+beside the account's, for this reminder, whatever its purpose is but `security`. One that brings none takes its
+recipient's: those with which he was first named, or which `duly recipients import` gave him.
 
 Every `purpose` but `security` keeps the account's. With `quiet_purposes = ["marketing"]`, these purposes and no others.
 

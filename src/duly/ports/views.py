@@ -94,7 +94,8 @@ class Views(Protocol):
 
     async def recipients(self, account: str, after: str | None, limit: int) -> list[dict[str, Any]]:
         """The recipients of an account that are not deleted, page by page in the order of their ids: `id, name, email,
-        phone, webhook, zone, locale`. `after`: the last id of the page before.
+        phone, webhook, zone, locale, quiet_hours` (windows as they are written, or null). `after`: the last id of the
+        page before.
         """
         ...
 

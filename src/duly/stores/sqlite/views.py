@@ -135,7 +135,7 @@ def _shown(word: str, value: Any) -> Any:
         return None
     if documents.is_moment(word):
         return instant(moment(value))
-    if word == "evidence":
+    if word in ("evidence", "quiet_hours"):
         return orjson.loads(value)
     if word in documents.FLAGS:
         return bool(value)
