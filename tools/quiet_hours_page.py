@@ -1,4 +1,4 @@
-"""Write docs/reference/quiet-hours.md from the hours of regions in `duly.core.regions`."""
+"""Write docs/reference/quiet-hours.md from the hours of regions in `duly.core.regional_hours`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from duly.core.caps import COUNT_DELIVERIES_MAX, PER_DAYS_MAX
 from duly.core.quiet_hours import WINDOWS_MAX
-from duly.core.regions import REGIONS, Region
+from duly.core.regional_hours import REGIONS, Region
 from duly.intake.candidates import CANDIDATES_ZONES_MAX
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "quiet-hours.md"
@@ -15,7 +15,7 @@ PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "quiet-hours.md
 HEAD: Final = f"""\
 # Quiet hours and frequency caps
 
-This page is written by `make docs`; its table comes from `src/duly/core/regions.py`.
+This page is written by `make docs`; its table comes from `src/duly/core/regional_hours.py`.
 
 ```toml
 [accounts.harbour-lofts]
