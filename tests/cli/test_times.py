@@ -465,6 +465,24 @@ def test_who_moves_takes_his_reminders_along() -> None:
     assert (again["zone"], again["utc"]) == ("Asia/Tokyo", "2099-12-02T00:00:00Z")
 
 
+def test_a_zone_that_came_with_a_reminder_holds_for_it() -> None:
+    """Whatever is known of the recipient, and wherever he moves: each occurrence is told in the submitted zone."""
+    people({"id": "bob", "email": "bob@example.com", "zone": "Asia/Tokyo"}, created=1)
+    bob = {"id": "bob", "name": "Bob", "email": "bob@example.com", "zone": "America/New_York"}
+    take("once", to=bob, zone="recipient")
+    take("daily", to=bob, zone="recipient", repeat="FREQ=DAILY", notify_at="2020-01-01T09:00", missed="skip")
+    for _ in range(2):
+        assert (shown("once")["zone"], shown("once")["next_due_at"]) == ("America/New_York", NEVER_UTC)
+        assert shown("daily")["next_local"].endswith("T09:00:00")
+        assert shown("daily")["zone"] == "America/New_York"
+        assert "in America/New_York" in explained("daily")
+        change("update reminder set next_due_at = 1577887200000000, next_label = '2020-01-01T09:00'"
+               " where caller_key = 'daily'")  # fmt: skip
+        duly("tick")
+        people({"id": "bob", "zone": "Europe/Berlin"}, retimed=0)
+    assert "Europe/Berlin" not in explained("once")
+
+
 def test_an_id_alone_is_read_in_the_zone_of_its_recipient() -> None:
     """Who has none is refused, with what to do."""
     people({"id": "eve", "email": "eve@example.com"})

@@ -110,7 +110,7 @@ class Intake:
             channels=channels,
             template=template,
             data=data_text,
-            to=written(recipient.submitted),
+            to=written(_to(recipient)),
             notify_at=when.notify_at,
             zone=when.zone,
             next_due_at=when.first.due_at,
@@ -122,7 +122,7 @@ class Intake:
             event_version=number(row, "event_version", EVENT_VERSION_MAX),
             schedule=when.schedule.to_text() if when.goes_on else None,
             next_label=when.first.label if when.goes_on else None,
-            follows_recipient=when.follows_recipient,
+            follows_recipient=when.follows_recipient and not recipient.submitted.get("zone"),
             zone_data=zones.version() if when.in_zone else None,
             missed=when.missed,
             grace=when.grace,
@@ -189,6 +189,12 @@ def _with_zone(recipient: Recipient, account: str, zone_of: RecipientZones | Non
     if zone_of is None or recipient.zone is not None or not recipient.submitted.get("id"):
         return recipient
     return recipient._replace(zone=zone_of(account, recipient.ref))
+
+
+def _to(recipient: Recipient) -> Mapping[str, Any]:
+    """Who it is for, as it is kept: a zone by its IANA name."""
+    said = recipient.submitted
+    return {**said, "zone": recipient.zone} if said.get("zone") else said
 
 
 def _refuse_later_versions(row: Mapping[str, Any]) -> None:
