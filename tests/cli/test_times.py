@@ -541,3 +541,48 @@ def test_lateness_is_told() -> None:
     assert told("show", line["id"])["late_from"] == "2026-01-01T15:00:00Z"
     text = told("explain", line["id"])["explanation"]
     assert "From Thu 1 Jan 2026 10:00 in America/New_York (15:00 UTC) on it is late, and says so when" in text
+
+
+# --- trying out ----------------------------------------------------------------------------------
+
+
+def test_who_is_named_by_his_id_is_looked_up_where_that_is_asked_for() -> None:
+    """`next` and `preview` then know his zone, name and address; what the reminder says itself goes before."""
+    people({"id": "bob", "name": "Bob", "email": "bob@example.com", "zone": "Asia/Tokyo"}, created=1)
+    row = {
+        "idempotency_key": "k", "account": "harbour-lofts", "to": {"id": "bob"}, "channels": ["email"],
+        "template": "visit", "data": {"unit": "4B"}, "notify_at": NEVER, "zone": "recipient",
+    }  # fmt: skip
+    given = json.dumps(row)
+    assert "the recipient has no zone" in duly("next", "-", code=1, given=given).stderr
+    assert (
+        "add --from-ledger, or a name" in duly("preview", "-", code=1, given=json.dumps({**row, "zone": "UTC"})).stderr
+    )
+    (found,) = told("next", "-", "--from-ledger", given=given)["occurrences"]
+    assert (found["local"], found["utc"]) == (f"{NEVER}:00", "2099-12-01T00:00:00Z")
+    shown_ = told("preview", "-", "--from-ledger", given=given)
+    assert shown_["text"].startswith("Hello Bob, we visit")
+    assert "bob@example.com" in shown_["headers"]["To"]
+    own = {"id": "bob", "name": "Rob", "phone": "+14155550100", "zone": "Europe/Berlin"}
+    said = json.dumps({**row, "to": own, "channels": ["sms"]})
+    assert told("next", "-", "--from-ledger", given=said)["zone"] == "Europe/Berlin"
+    assert told("preview", "-", "--from-ledger", given=said)["text"].startswith("Hello Rob")
+    assert "no to.email" in duly("preview", "-", "--from-ledger", code=1, given=said.replace("sms", "email")).stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"to": {"id": "eve"}}, "--from-ledger: account harbour-lofts has no recipient 'eve'"),
+        ({"account": "elsewhere"}, "--from-ledger: account elsewhere has no recipient 'bob'"),
+        ({"account": None}, "--from-ledger: to look somebody up takes account and to.id, as texts"),
+        ({"to": "bob"}, "--from-ledger: to look somebody up takes account and to.id, as texts"),
+    ],
+)
+def test_nobody_is_found_in_another_account(changes: dict[str, Any], words: str) -> None:
+    """A recipient is looked up in the account of the reminder, and by his id alone."""
+    people({"id": "bob", "email": "bob@example.com", "zone": "Asia/Tokyo"}, created=1)
+    row = {"account": "harbour-lofts", "to": {"id": "bob"}, "notify_at": NEVER, "zone": "recipient", **changes}
+    given = json.dumps(row)
+    for order in (("next",), ("preview",), ("send-test", "--to", "me@example.com")):
+        assert words in duly(*order, "-", "--from-ledger", code=1, given=given).stderr

@@ -99,6 +99,10 @@ class Views(Protocol):
         """
         ...
 
+    async def recipient(self, account: str, ref: str) -> dict[str, Any] | None:
+        """One recipient of an account by the caller's own id, as `recipients` shows him; None if nobody goes by it."""
+        ...
+
     async def accounts(self, limit: int) -> list[dict[str, Any]]:
         """The accounts by name: `account, paused, created_at`."""
         ...

@@ -146,6 +146,18 @@ async def recipients_come_in_pages(scene: Scene) -> None:
     assert [one["id"] for one in await scene.views.recipients("acme", "p2", 2)] == ["p3"]
 
 
+@case
+async def one_recipient_is_found_in_his_account(scene: Scene) -> None:
+    """By the caller's own id, with what is known of him; nobody of another account, and nobody who was deleted."""
+    await upsert(scene, change(name="Ana", email="ana@example.com", zone="Europe/Berlin"), change("bob"))
+    found = await scene.views.recipient("acme", "ana")
+    assert found == (await scene.views.recipients("acme", None, 1))[0]
+    assert await scene.views.recipient("other", "ana") is None
+    assert await scene.views.recipient("acme", "eve") is None
+    await scene.store.delete_recipient("ana", "moved out", ANA)
+    assert await scene.views.recipient("acme", "ana") is None
+
+
 # --- a recipient ---------------------------------------------------------------------------------
 
 

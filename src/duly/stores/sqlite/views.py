@@ -97,6 +97,11 @@ class SqliteViews:
         values = {"account": account, "after": after or "", "limit": limit}
         return await self._read(_listed, "recipients", documents.RECIPIENT, values)
 
+    async def recipient(self, account: str, ref: str) -> dict[str, Any] | None:
+        """See Views.recipient."""
+        values = {"account": account, "ref": ref}
+        return next(iter(await self._read(_listed, "recipient_by_ref", documents.RECIPIENT, values)), None)
+
     async def accounts(self, limit: int) -> list[dict[str, Any]]:
         """See Views.accounts."""
         return await self._read(_listed, "accounts", documents.ACCOUNT, {"limit": limit})

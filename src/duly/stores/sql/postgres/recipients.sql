@@ -78,6 +78,13 @@ from recipient p
 where p.account_id = (select id from account where name = $1) and p.ref > $2 and p.deleted_at is null
 order by p.ref limit $3;
 
+-- name: recipient_by_ref
+-- $1 account, $2 the caller's own id.
+select p.ref, p.name, p.addresses ->> 'email', p.addresses ->> 'sms', p.addresses ->> 'webhook', p.zone, p.locale,
+       p.quiet_hours
+from recipient p
+where p.account_id = (select id from account where name = $1) and p.ref = $2 and p.deleted_at is null;
+
 -- name: accounts
 -- $1 rows at most.
 select name, paused, created_at from account order by name limit $1;

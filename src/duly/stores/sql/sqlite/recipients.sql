@@ -47,6 +47,12 @@ from account a cross join recipient p on p.account_id = a.id
 where a.name = :account and p.ref > :after and p.deleted_at is null
 order by p.ref limit :limit;
 
+-- name: recipient_by_ref
+select p.ref, p.name, json_extract(p.addresses, '$.email'), json_extract(p.addresses, '$.sms'),
+       json_extract(p.addresses, '$.webhook'), p.zone, p.locale, p.quiet_hours
+from account a cross join recipient p on p.account_id = a.id
+where a.name = :account and p.ref = :ref and p.deleted_at is null;
+
 -- name: accounts
 select name, paused, created_at from account order by name limit :limit;
 
