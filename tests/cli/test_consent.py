@@ -244,8 +244,14 @@ def test_a_header_that_is_wrong_is_refused() -> None:
 # --- recipients ----------------------------------------------------------------------------------
 
 PEOPLE = (
-    '{"id":"t1","name":"A, \\"b","email":"a@b.co","phone":"+14155550100","webhook":null,"zone":"UTC","locale":null}',
-    '{"id":"t2","name":null,"email":null,"phone":null,"webhook":"https://app.example.com/in","zone":null,"locale":null}',
+    (
+        '{"id":"t1","name":"A, \\"b","email":"a@b.co","phone":"+14155550100","webhook":null,"zone":"UTC","locale":null,'
+        '"quiet_hours":["mon-fri 21:00-08:00","sun 00:00-24:00"]}'
+    ),
+    (
+        '{"id":"t2","name":null,"email":null,"phone":null,"webhook":"https://app.example.com/in","zone":null,'
+        '"locale":null,"quiet_hours":null}'
+    ),
 )
 
 
@@ -260,6 +266,29 @@ def test_recipients_round_trip(form: str) -> None:
     assert told("recipients", "import", exported, "--account", "acme")["same"] == 2
     assert told("recipients", "import", exported, "--account", "other")["created"] == 2
     assert tuple(lines("recipients", "export", "--account", "other")) == PEOPLE
+
+
+def test_quiet_hours_are_kept_changed_and_cleared() -> None:
+    """In CSV windows are parted by bars; null and an empty list clear them, and what says nothing leaves them."""
+    people = write("people.csv", "id,quiet_hours", "t1,20:00-10:00|sun 00:00-24:00", "t2,21:00-08:00", "t3,")
+    assert told("recipients", "import", people, "--account", "acme")["created"] == 3
+    assert exported_quiet_hours() == [["20:00-10:00", "sun 00:00-24:00"], ["21:00-08:00"], None]
+    assert told("recipients", "import", people, "--account", "acme")["same"] == 3
+    changes = write(
+        "changes.jsonl",
+        '{"id":"t1","quiet_hours":null}',
+        '{"id":"t2","quiet_hours":[]}',
+        '{"id":"t3","quiet_hours":["9:00-10:00"]}',
+        '{"id":"t3","quiet_hours":["09:00-10:00"]}',
+        '{"id":"t3","name":"C"}',
+    )
+    counts = told("recipients", "import", changes, "--account", "acme")
+    assert (counts["changed"], counts["rejected"]) == (4, 1)
+    assert exported_quiet_hours() == [None, None, ["09:00-10:00"]]
+
+
+def exported_quiet_hours() -> list[list[str] | None]:
+    return [json.loads(line)["quiet_hours"] for line in lines("recipients", "export", "--account", "acme")]
 
 
 def test_recipients_are_changed_and_rejected() -> None:

@@ -284,12 +284,60 @@ def test_a_group_is_cancelled() -> None:
     change("update delivery set status = 'sent' where id not in (select delivery_id from work)")
     take("c", group="visit-9")
     take("d", group="visit-1")
-    expected = {"reminders": 4, "cancelled": 2, "sending": 0, "in_doubt": 0, "final": 1}
+    counts = {"cancelled": 2, "sending": 0, "in_doubt": 0, "final": 1, "sent": 1, "stopped": 1, "before": 0}
+    expected = {"reminders": 4, **counts}
     assert told("cancel", "--group", "visit-9", *ACCOUNT, *WHY) == expected
     assert (shown("c")["status"], shown("d")["status"]) == ("cancelled", "active")
     assert shown("c")["group"] == "visit-9"
     text = duly("cancel", "--group", "visit-1", *ACCOUNT).stdout
     assert text == "1 reminder cancelled; no deliveries yet\n"
+
+
+def gone(status: str) -> None:
+    """What is open has ended like that."""
+    change("delete from work")
+    change(f"update delivery set status = '{status}' where status is null")  # noqa: S608 - a word of ours
+
+
+PAST: Final = {"notify_at": "2026-01-01T09:00:00Z", "zone": None, "deadline": "2099-01-01T00:00Z"}
+
+
+def test_what_was_sent_cannot_be_cancelled() -> None:
+    """It says so and is refused, by its reminder and by itself; a second time it was cancelled before."""
+    take("r", **PAST)
+    duly("tick")
+    (line,) = told("list")["deliveries"]
+    gone("sent")
+    words = "duly: it was already sent, and nothing was left to cancel; deliveries: 1 already sent"
+    assert complaint("cancel", line["id"], *WHY) == words
+    assert complaint("cancel", "r", *ACCOUNT, *WHY) == words
+    again = told("cancel", "r", *ACCOUNT, *WHY)
+    assert (again["answer"], again["sent"]) == ("already_cancelled", 1)
+    assert duly("cancel", "r", *ACCOUNT).stdout == "it was cancelled before; deliveries: 1 already sent\n"
+    assert told("cancel", line["id"], code=1)["answer"] == "already_sent"
+
+
+def test_what_ended_otherwise_needs_no_cancel() -> None:
+    """Nothing was sent and nothing comes: the answer says that it had ended."""
+    take("r", **PAST)
+    duly("tick")
+    gone("expired")
+    text = duly("cancel", "r", *ACCOUNT).stdout
+    assert text == "it had ended, and nothing was left to cancel; deliveries: 1 final before\n"
+
+
+def test_a_repeating_one_tells_what_was_sent_and_that_nothing_comes() -> None:
+    """Of its occurrences some were sent, one is cancelled, and no further one comes."""
+    take("r", repeat="* * * * *", notify_at="2026-01-01T09:00", missed="all:2", deadline="P3650D")
+    change("update reminder set next_due_at = 0, next_label = '2026-11-01T09:00Z'")
+    duly("tick")
+    change("delete from work where delivery_id = (select delivery_id from work limit 1)")
+    change("update delivery set status = 'sent' where id not in (select delivery_id from work)")
+    text = duly("cancel", "r", *ACCOUNT).stdout
+    assert text == ("cancelled, and no further occurrence comes; deliveries: 1 will not be sent; 1 already sent\n")
+    assert duly("cancel", "r", *ACCOUNT).stdout.startswith(
+        "it was cancelled before; deliveries: 1 already sent; 1 final"
+    )
 
 
 @pytest.mark.parametrize(
@@ -417,6 +465,24 @@ def test_who_moves_takes_his_reminders_along() -> None:
     assert (again["zone"], again["utc"]) == ("Asia/Tokyo", "2099-12-02T00:00:00Z")
 
 
+def test_a_zone_that_came_with_a_reminder_holds_for_it() -> None:
+    """Whatever is known of the recipient, and wherever he moves: each occurrence is told in the submitted zone."""
+    people({"id": "bob", "email": "bob@example.com", "zone": "Asia/Tokyo"}, created=1)
+    bob = {"id": "bob", "name": "Bob", "email": "bob@example.com", "zone": "America/New_York"}
+    take("once", to=bob, zone="recipient")
+    take("daily", to=bob, zone="recipient", repeat="FREQ=DAILY", notify_at="2020-01-01T09:00", missed="skip")
+    for _ in range(2):
+        assert (shown("once")["zone"], shown("once")["next_due_at"]) == ("America/New_York", NEVER_UTC)
+        assert shown("daily")["next_local"].endswith("T09:00:00")
+        assert shown("daily")["zone"] == "America/New_York"
+        assert "in America/New_York" in explained("daily")
+        change("update reminder set next_due_at = 1577887200000000, next_label = '2020-01-01T09:00'"
+               " where caller_key = 'daily'")  # fmt: skip
+        duly("tick")
+        people({"id": "bob", "zone": "Europe/Berlin"}, retimed=0)
+    assert "Europe/Berlin" not in explained("once")
+
+
 def test_an_id_alone_is_read_in_the_zone_of_its_recipient() -> None:
     """Who has none is refused, with what to do."""
     people({"id": "eve", "email": "eve@example.com"})
@@ -475,3 +541,48 @@ def test_lateness_is_told() -> None:
     assert told("show", line["id"])["late_from"] == "2026-01-01T15:00:00Z"
     text = told("explain", line["id"])["explanation"]
     assert "From Thu 1 Jan 2026 10:00 in America/New_York (15:00 UTC) on it is late, and says so when" in text
+
+
+# --- trying out ----------------------------------------------------------------------------------
+
+
+def test_who_is_named_by_his_id_is_looked_up_where_that_is_asked_for() -> None:
+    """`next` and `preview` then know his zone, name and address; what the reminder says itself goes before."""
+    people({"id": "bob", "name": "Bob", "email": "bob@example.com", "zone": "Asia/Tokyo"}, created=1)
+    row = {
+        "idempotency_key": "k", "account": "harbour-lofts", "to": {"id": "bob"}, "channels": ["email"],
+        "template": "visit", "data": {"unit": "4B"}, "notify_at": NEVER, "zone": "recipient",
+    }  # fmt: skip
+    given = json.dumps(row)
+    assert "the recipient has no zone" in duly("next", "-", code=1, given=given).stderr
+    assert (
+        "add --from-ledger, or a name" in duly("preview", "-", code=1, given=json.dumps({**row, "zone": "UTC"})).stderr
+    )
+    (found,) = told("next", "-", "--from-ledger", given=given)["occurrences"]
+    assert (found["local"], found["utc"]) == (f"{NEVER}:00", "2099-12-01T00:00:00Z")
+    shown_ = told("preview", "-", "--from-ledger", given=given)
+    assert shown_["text"].startswith("Hello Bob, we visit")
+    assert "bob@example.com" in shown_["headers"]["To"]
+    own = {"id": "bob", "name": "Rob", "phone": "+14155550100", "zone": "Europe/Berlin"}
+    said = json.dumps({**row, "to": own, "channels": ["sms"]})
+    assert told("next", "-", "--from-ledger", given=said)["zone"] == "Europe/Berlin"
+    assert told("preview", "-", "--from-ledger", given=said)["text"].startswith("Hello Rob")
+    assert "no to.email" in duly("preview", "-", "--from-ledger", code=1, given=said.replace("sms", "email")).stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"to": {"id": "eve"}}, "--from-ledger: account harbour-lofts has no recipient 'eve'"),
+        ({"account": "elsewhere"}, "--from-ledger: account elsewhere has no recipient 'bob'"),
+        ({"account": None}, "--from-ledger: to look somebody up takes account and to.id, as texts"),
+        ({"to": "bob"}, "--from-ledger: to look somebody up takes account and to.id, as texts"),
+    ],
+)
+def test_nobody_is_found_in_another_account(changes: dict[str, Any], words: str) -> None:
+    """A recipient is looked up in the account of the reminder, and by his id alone."""
+    people({"id": "bob", "email": "bob@example.com", "zone": "Asia/Tokyo"}, created=1)
+    row = {"account": "harbour-lofts", "to": {"id": "bob"}, "notify_at": NEVER, "zone": "recipient", **changes}
+    given = json.dumps(row)
+    for order in (("next",), ("preview",), ("send-test", "--to", "me@example.com")):
+        assert words in duly(*order, "-", "--from-ledger", code=1, given=given).stderr

@@ -16,9 +16,10 @@ from duly.errors import StoreError
 from duly.flows.revise import LOOKS_MAX, Wish, revise_reminder
 from duly.flows.tick import tick
 from duly.intake import zones
-from duly.testing.builders import NAMESPACE, PROVIDERS
+from duly.testing.builders import NAMESPACE, PROVIDERS, new_reminder
 from duly.testing.driving import drive
 from tests.flows.scene import Scene
+from tests.stores.conformance.ticking import daily
 
 
 def wish(new: NewReminder, version: int = 2, **more: Any) -> Wish:
@@ -85,3 +86,30 @@ def test_somebody_else_was_quicker(scene: Scene) -> None:
     looks = 0
     with pytest.raises(StoreError, match="key r: others change this reminder all the time"):
         drive(revise_reminder(Overtaken(LOOKS_MAX + 1), zones.known, wish(new, 3)))  # type: ignore[arg-type]
+
+
+def test_a_rule_that_comes_back_fires_when_it_is_due(scene: Scene) -> None:
+    """Within five minutes a rule, once, once, and the rule again; a day later its next occurrence is sent, once."""
+    rule = daily(scene.clock.now(), event_version=1)
+    drive(scene.store.schedule([rule]))
+    tick_once(scene)
+    scene.deliver()
+    for version, new in enumerate((once(scene, 1), once(scene, 2), rule), 2):
+        scene.clock.advance(60)
+        assert drive(revise_reminder(scene.store, zones.known, wish(new, version))) is Revised.MOVED
+        tick_once(scene)
+        scene.deliver()
+    assert len(scene.keys_sent()) == 1
+    scene.clock.advance(24 * 3600 - 200)
+    tick_once(scene)
+    scene.deliver()
+    assert len(scene.keys_sent()) == 1
+    scene.clock.advance(60)
+    tick_once(scene)
+    scene.deliver()
+    tick_once(scene)
+    assert len(set(scene.keys_sent())) == len(scene.keys_sent()) == 2
+
+
+def once(scene: Scene, hours: int) -> NewReminder:
+    return new_reminder("r", scene.clock.now() + timedelta(hours=hours))

@@ -471,8 +471,15 @@ def test_what_fires_once_needs_no_schedule() -> None:
     local, instant = intake().accept(row(notify_at="2026-12-01T09:00")), intake().accept(row())
     assert [(one.schedule, one.next_label) for one in (local, instant)] == [(None, None)] * 2
     assert (local.zone_data, instant.zone_data) == (zones.version(), None)
-    to = {"id": "r", "email": "a@example.com", "zone": "Europe/Berlin"}
-    assert intake().accept(row(notify_at="2026-12-01T09:00", zone="recipient", to=to)).follows_recipient
+
+
+def test_a_zone_that_came_along_does_not_follow_anybody() -> None:
+    """It belongs to the reminder, under its IANA name; one that the ledger knows of an id is the recipient's."""
+    local, to = {"notify_at": "2026-12-01T09:00", "zone": "recipient"}, {"id": "r", "email": "a@example.com"}
+    own = intake().accept(row(**local, to={**to, "zone": "W. Europe Standard Time"}))
+    assert (own.follows_recipient, own.zone, json.loads(own.to)["zone"]) == (False, "Europe/Berlin", "Europe/Berlin")
+    his = intake().accept(row(**local, to=to), zone_of=lambda *_: "Asia/Tokyo")
+    assert (his.follows_recipient, his.zone, json.loads(his.to)) == (True, "Asia/Tokyo", to)
 
 
 def test_what_may_come_late_lasts_until_then() -> None:

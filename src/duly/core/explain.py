@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import Any, Final
 
+from duly.core.postponed import deadline_comes_first, deferrals, expires_waiting, until_when, why_expired
 from duly.core.schedule import ONCE
-from duly.core.spoken import Place, told_moment
+from duly.core.spoken import Place, begun, told_at, told_moment
 
 __all__ = ["REASONS", "explain_delivery", "explain_reason", "explain_reminder", "next_action"]
 
@@ -101,7 +102,6 @@ DECISION: Final = "a decision or evidence in its events"
 #: The latest say enough; `show` has all of them.
 ATTEMPTS_TOLD_MAX: Final = 6
 EVENTS_TOLD_MAX: Final = 10
-DEFERRALS_TOLD_MAX: Final = 3
 
 #: A zone by its name; None if nobody knows it here.
 Zones = Callable[[str], tzinfo | None]
@@ -153,8 +153,10 @@ _NEXT: Final[Mapping[str, str]] = {
 }
 
 
-def next_action(status: str) -> str:
-    """What happens next to a delivery in that state; "nothing" if it is final."""
+def next_action(status: str, next_at: str | None, deadline_at: str) -> str:
+    """What happens next to a delivery in that state, by its moments; "nothing" if it is final."""
+    if status == "waiting" and deadline_comes_first(next_at, deadline_at):
+        return "its deadline comes first"
     return _NEXT.get(status, "nothing")
 
 
@@ -166,6 +168,8 @@ def explain_reason(reason: str | None) -> str:
         return REASONS[reason]
     plain = reason.removesuffix("_in_doubt")
     doubt = "" if plain == reason else EARLIER_IN_DOUBT
+    if plain in _OUTCOMES:
+        return f"{_OUTCOMES[plain]}{doubt}"
     for outcome, words in _OUTCOMES.items():
         failure = plain.removeprefix(f"{outcome}_")
         if plain != failure and failure in _FAILURES:
@@ -182,10 +186,10 @@ def explain_delivery(shown: Mapping[str, Any], zones: Zones = _no_zones) -> str:
     place = _place(shown.get("zone"), zones)
     head = f"Delivery {shown['id']} of reminder {shown['reminder']} ({_which(shown)})"
     sentences = [
-        f"{head} was due {_at(shown['due_at'], place)}.",
+        f"{head} was due {told_at(shown['due_at'], place)}.",
         _standing(shown, place),
         *_summary(shown),
-        *_deferrals(shown, place),
+        *deferrals(shown, place),
         *_attempts(shown["attempts"], restored=_was_restored(shown)),
         *_lateness(shown, place),
         *_doubt(shown),
@@ -197,15 +201,6 @@ def explain_delivery(shown: Mapping[str, Any], zones: Zones = _no_zones) -> str:
 
 def _place(zone: str | None, zones: Zones) -> Place:
     return Place(zone, None if zone is None else zones(zone))
-
-
-def _at(moment: str, place: Place) -> str:
-    return f"{'at' if place.clocks is None else 'on'} {told_moment(moment, place)}"
-
-
-def _begun(words: str) -> str:
-    """The words as the beginning of a sentence. A name in them keeps its letters."""
-    return words[:1].upper() + words[1:]
 
 
 def _which(shown: Mapping[str, Any]) -> str:
@@ -232,7 +227,7 @@ def explain_reminder(
 
 def _event(event: Mapping[str, Any], place: Place) -> str:
     """What happened to the reminder as a whole, who did it, and why."""
-    when, actor, evidence = _begun(_at(event["at"], place)), event["actor"], event.get("evidence") or {}
+    when, actor, evidence = begun(told_at(event["at"], place)), event["actor"], event.get("evidence") or {}
     match event.get("kind"):
         case "missed":
             return f"{when} {_missed(evidence)}, because {explain_reason(event['reason'])}."
@@ -271,7 +266,7 @@ def _next_occurrence(shown: Mapping[str, Any], place: Place) -> str:
     which = "" if label == ONCE else f" (occurrence {label})"
     if shown["status"] == "paused":
         return f"It stands still until it is resumed: what was to come next{which} does not come before."
-    return f"It is next due {_at(shown['next_due_at'], place)}{which}."
+    return f"It is next due {told_at(shown['next_due_at'], place)}{which}."
 
 
 # --- a delivery ----------------------------------------------------------------------------------
@@ -283,10 +278,8 @@ def _standing(shown: Mapping[str, Any], place: Place) -> str:
         return f"It is {status}."
     if reason in _REFUSED_ADDRESS and any(map(_blocked_here, shown["attempts"][-1:])):
         return f"It is {status}, because {BLOCKED_HERE}{_REFUSED_ADDRESS[reason]}."
-    until = ""
-    if reason == "quiet_hours" and shown["next_at"]:
-        until = f", until {told_moment(shown['next_at'], place)}"
-    return f"It is {status}, because {explain_reason(reason)}{until}."
+    more = until_when(shown, place) or why_expired(shown, place)
+    return f"It is {status}, because {explain_reason(reason)}{more}."
 
 
 def _summary(shown: Mapping[str, Any]) -> list[str]:
@@ -297,16 +290,6 @@ def _summary(shown: Mapping[str, Any]) -> list[str]:
     if summary := shown.get("summary"):
         return [f"It {'is' if shown['status'] == 'folded' else 'was'} folded into the summary {summary}."]
     return []
-
-
-def _deferrals(shown: Mapping[str, Any], place: Place) -> list[str]:
-    """The last times that it was put off before, without an attempt."""
-    events = [event for event in shown["events"] if event["kind"] == "decided" and event["to"] == "waiting"]
-    before = events[:-1] if shown["status"] == "waiting" else events
-    return [
-        f"{_begun(_at(event['at'], place))} it was put off: {event['reason'].replace('_', ' ')}."
-        for event in before[-DEFERRALS_TOLD_MAX:]
-    ]
 
 
 def _lateness(shown: Mapping[str, Any], place: Place) -> list[str]:
@@ -376,7 +359,9 @@ def _alarm(shown: Mapping[str, Any], place: Place) -> list[str]:
     """When the alarm of the hold was raised, as long as it is held."""
     raised = [event["at"] for event in shown["events"] if event["kind"] == "hold_alarm"]
     return (
-        [f"The alarm of its hold was raised {_at(raised[-1], place)}."] if raised and shown["status"] == "held" else []
+        [f"The alarm of its hold was raised {told_at(raised[-1], place)}."]
+        if raised and shown["status"] == "held"
+        else []
     )
 
 
@@ -386,5 +371,10 @@ def _outlook(shown: Mapping[str, Any], place: Place) -> str:
         return "It is final: nothing more will happen."
     if shown["status"] == "held":
         return f"Next: {action}; if nobody does, the hold ends as its account's policy says."
-    when = f" {_at(moment, place)}" if moment else ""
-    return f"Next: {action}{when}, no later than its deadline {_at(shown['deadline_at'], place)}."
+    if shown["status"] == "uncertain" and deadline_comes_first(moment, shown["deadline_at"]):
+        return (
+            f"Next: {action} {told_at(moment, place)}. Its deadline has passed by then, so no request leaves any more."
+        )
+    when = f" {told_at(moment, place)}" if moment else ""
+    deadline = f"no later than its deadline {told_at(shown['deadline_at'], place)}"
+    return f"Next: {expires_waiting(shown, place, in_doubt=_unknown(shown)) or f'{action}{when}, {deadline}'}."

@@ -243,7 +243,7 @@ def _put(row: dict[str, Any], column: Column, cell: str) -> None:
     *groups, name = column
     for group in groups:
         row = row.setdefault(group, {})
-    if column == ("to", "quiet_hours"):
+    if name == "quiet_hours" and groups in ([], ["to"]):
         row[name] = [window.strip() for window in cell.split("|")]
     elif column in _LISTS:
         row[name] = [word.strip() for word in _BETWEEN_WORDS.split(cell)]

@@ -146,3 +146,6 @@ class Cancelled(NamedTuple):
     sending: int  # already begun: the ledger will show what came of it
     in_doubt: int  # may have been accepted: will not be sent again
     final: int  # were final before
+    sent: int = 0  # ... of these, sent
+    stopped: int = 0  # reminders with an occurrence to come, which does not come now
+    before: int = 0  # reminders that were cancelled before, or the one delivery that was

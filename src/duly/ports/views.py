@@ -94,8 +94,13 @@ class Views(Protocol):
 
     async def recipients(self, account: str, after: str | None, limit: int) -> list[dict[str, Any]]:
         """The recipients of an account that are not deleted, page by page in the order of their ids: `id, name, email,
-        phone, webhook, zone, locale`. `after`: the last id of the page before.
+        phone, webhook, zone, locale, quiet_hours` (windows as they are written, or null). `after`: the last id of the
+        page before.
         """
+        ...
+
+    async def recipient(self, account: str, ref: str) -> dict[str, Any] | None:
+        """One recipient of an account by the caller's own id, as `recipients` shows him; None if nobody goes by it."""
         ...
 
     async def accounts(self, limit: int) -> list[dict[str, Any]]:

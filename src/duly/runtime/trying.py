@@ -108,7 +108,9 @@ def _taken(config: Config, templates: TemplateSet, submitted: Mapping[str, Any])
     intake = Intake(config.namespace or STAND_IN, templates, everything, bootstrap.account_zones(config).get)
     reminder = intake.accept(submitted, datetime.now(UTC))
     if not reminder.contacts:
-        raise InputError("to: it is an id alone, and only the ledger knows who that is; add a name and an address")
+        raise InputError(
+            "to: it is an id alone, and only the ledger knows who that is; add --from-ledger, or a name and an address"
+        )
     return reminder
 
 

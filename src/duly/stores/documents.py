@@ -82,7 +82,7 @@ BUDGET: Final = ("provider", "endpoint", "tokens", "rate_per_second", "blocked_u
 CONSENT: Final = ("kind", "purpose", "code", "at", "source", "reason", "actor", "recorded_at")
 CONSENT_EVENT: Final = ("kind", "purpose", "at", "source", "reason", "actor", "recorded_at")
 CONSENTS: Final = ("contact", "kind", "purpose", "channel", "address", "at", "source", "reason")
-RECIPIENT: Final = ("id", "name", "email", "phone", "webhook", "zone", "locale")
+RECIPIENT: Final = ("id", "name", "email", "phone", "webhook", "zone", "locale", "quiet_hours")
 ACCOUNT: Final = ("account", "paused", "created_at")
 PAUSED_TEMPLATE: Final = ("template", "since", "actor", "reason")
 PINNED_TEMPLATE: Final = ("template", "version", "reminders")
@@ -119,7 +119,7 @@ def delivery(
     for word in DELIVERY:
         document[word] = columns[word]
         if word == "reason":
-            document["next_action"] = next_action(columns["status"])
+            document["next_action"] = next_action(columns["status"], columns["next_at"], columns["deadline_at"])
         if word == "lane":
             document["idempotency_key"] = columns["id"]
     if columns["status"] not in _NEXT_MOMENT:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from duly.core.model import NewContact
@@ -21,6 +22,12 @@ class Kept(NamedTuple):
     zone: str | None = None
     locale: str | None = None
     addresses: Mapping[str, str] = {}
+    quiet_hours: Sequence[str] = ()
+
+    @property
+    def quiet_hours_text(self) -> str | None:
+        """JSON text; None where there are none."""
+        return json.dumps(list(self.quiet_hours)) if self.quiet_hours else None
 
 
 def merged(kept: Kept, change: RecipientChange) -> Kept:
@@ -31,12 +38,14 @@ def merged(kept: Kept, change: RecipientChange) -> Kept:
             addresses.pop(channel.value, None)
         else:
             addresses[channel.value] = contact.address
-    return kept._replace(**change.fields, addresses=addresses)
+    quiet_hours = kept.quiet_hours if change.quiet_hours is None else change.quiet_hours
+    return kept._replace(**change.fields, addresses=addresses, quiet_hours=list(quiet_hours))
 
 
 def changed_fields(before: Kept, after: Kept) -> list[str]:
     """The names of the fields that differ, in order: never what stands in them."""
     plain = [name for name in ("name", "zone", "locale") if getattr(before, name) != getattr(after, name)]
+    plain += ["quiet_hours"] * (list(before.quiet_hours) != list(after.quiet_hours))
     channels = {**before.addresses, **after.addresses}
     addresses = [_FIELD_OF[one] for one in channels if before.addresses.get(one) != after.addresses.get(one)]
     return sorted(plain + addresses)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from datetime import timedelta
 
@@ -263,3 +264,16 @@ async def five_hundred_travel_together(scene: Scene) -> None:
     settled = await scene.store.settle(HOOKS, [settlement(row, 1, Outcome.ACCEPTED, now) for row in rows], [])
     assert len(settled.moved) == 500
     assert (await scene.views.status())["states"]["sent"]["count"] == 500
+
+
+@case
+async def what_a_reminder_says_of_its_recipient_holds_for_it(scene: Scene) -> None:
+    """Name, zone and locale that came along go before what is known of him; what is not said is his own."""
+    await scene.leased("introduces", recipient_name="Ana", recipient_zone="Asia/Tokyo", recipient_locale="ja")
+    said = {"id": "ana", "name": "Anna", "zone": "Europe/Berlin", "locale": ""}
+    row = await scene.leased("r", to=json.dumps(said))
+    assert (row.recipient_name, row.recipient_zone, row.recipient_locale) == ("Anna", "Europe/Berlin", "ja")
+    assert (await scene.show(row.id))["zone"] == "Europe/Berlin"
+    assert (await scene.views.show_reminder(row.reminder))["recipient_zone"] == "Europe/Berlin"
+    known = await scene.leased("by-id", to=json.dumps({"id": "ana"}))
+    assert (known.recipient_name, known.recipient_zone, known.recipient_locale) == ("Ana", "Asia/Tokyo", "ja")

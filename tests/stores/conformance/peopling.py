@@ -72,6 +72,26 @@ async def what_is_absent_stays_and_null_clears(scene: Scene) -> None:
 
 
 @case
+async def quiet_hours_are_kept_and_hold_at_once(scene: Scene) -> None:
+    """They are compared like other fields; who changes them raises the revision, and the next claim has them."""
+    windows = ("21:00-08:00",)
+    row = await scene.leased("r")
+    assert row.recipient_quiet_hours == ()
+    quiet = change()._replace(quiet_hours=windows)
+    assert [one.what for one in await upsert(scene, quiet, quiet)] == [Upsert.CHANGED, Upsert.SAME]
+    assert await scene.begin(row) == Begun({}, {})
+    await scene.store.abandon("w1", [(row.id, row.fence)])
+    assert (await scene.claim_one()).recipient_quiet_hours == windows
+    assert (await known(scene))[0]["quiet_hours"] == list(windows)
+    await upsert(scene, change(name="Ann"))
+    assert (await known(scene))[0]["quiet_hours"] == list(windows)
+    await upsert(scene, change()._replace(quiet_hours=()))
+    assert "quiet_hours" not in (await known(scene))[0]
+    await upsert(scene, change("new")._replace(quiet_hours=windows))
+    assert (await known(scene))[1] == {"id": "new", "quiet_hours": list(windows)}
+
+
+@case
 async def one_id_twice_in_a_batch_is_taken_in_order(scene: Scene) -> None:
     """The second row about a recipient finds what the first has written."""
     answers = await upsert(scene, change(name="Ana"), change("bob"), change(name="Ann"), change(name="Ann"))
@@ -124,6 +144,18 @@ async def recipients_come_in_pages(scene: Scene) -> None:
     await scene.store.upsert_recipients("ana", "other", [change("p9")])
     assert [one["id"] for one in await scene.views.recipients("acme", None, 2)] == ["p1", "p2"]
     assert [one["id"] for one in await scene.views.recipients("acme", "p2", 2)] == ["p3"]
+
+
+@case
+async def one_recipient_is_found_in_his_account(scene: Scene) -> None:
+    """By the caller's own id, with what is known of him; nobody of another account, and nobody who was deleted."""
+    await upsert(scene, change(name="Ana", email="ana@example.com", zone="Europe/Berlin"), change("bob"))
+    found = await scene.views.recipient("acme", "ana")
+    assert found == (await scene.views.recipients("acme", None, 1))[0]
+    assert await scene.views.recipient("other", "ana") is None
+    assert await scene.views.recipient("acme", "eve") is None
+    await scene.store.delete_recipient("ana", "moved out", ANA)
+    assert await scene.views.recipient("acme", "ana") is None
 
 
 # --- a recipient ---------------------------------------------------------------------------------

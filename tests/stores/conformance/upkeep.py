@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from duly.core.model import FailureClass, Lane, Outcome, Signal, SignalKind
 from duly.core.states import State
@@ -114,6 +114,26 @@ async def what_passed_its_deadline_expires(scene: Scene) -> None:
         assert (shown["status"], shown["reason"], len(shown["attempts"])) == ("expired", "deadline_passed", attempts)
         ((_, origin, target, actor, reason),) = await scene.events(delivery)
         assert (origin, target, actor, reason) == (before, "expired", "upkeep", "deadline_passed")
+
+
+@case
+async def what_it_waited_for_stays_on_record(scene: Scene) -> None:
+    """Whatever expires from waiting says why it waited, and until when it would have."""
+    waiting = await scene.waiting("waiting", wait=timedelta(hours=9))
+    (ready,) = await scene.ready("ready")
+    before = await scene.show(waiting.id)
+    await scene.ledger.pass_time(8 * 3600 + 1)
+    await scene.store.sweep(10, "upkeep")
+    after = await scene.show(waiting.id)
+    evidence = after["events"][-1]["evidence"]
+    assert evidence["waited_for"] == before["reason"]
+    behind = _between(after["deadline_at"], evidence["until"]) - _between(before["deadline_at"], before["next_at"])
+    assert abs(behind) <= timedelta(seconds=1)
+    assert (await scene.show(ready))["events"][-1]["evidence"] is None
+
+
+def _between(earlier: str, later: str) -> timedelta:
+    return datetime.fromisoformat(later) - datetime.fromisoformat(earlier)
 
 
 @case

@@ -1,4 +1,7 @@
-"""`duly next FILE`: when a reminder will fire, before anybody is given it. No database is needed."""
+"""`duly next FILE`: when a reminder will fire, before anybody is given it. No database is needed.
+
+With `--from-ledger` a recipient who is named by his id is looked up there.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from duly.cli import output
+from duly.cli.submitted import FromLedger, read_submission
 from duly.cli.surface import Surface, command
 
 if TYPE_CHECKING:
@@ -31,15 +35,15 @@ def register(app: typer.Typer) -> None:
     command(app, "next")(next_)
 
 
-def next_(surface: Surface, file: File, begin: From = None, count: Count = 10) -> None:
+def next_(surface: Surface, file: File, begin: From = None, count: Count = 10, from_ledger: FromLedger = False) -> None:
     """Print the coming occurrences of a reminder: label, local time and UTC."""
     from datetime import UTC, datetime
     from itertools import islice
 
     from duly.core.schedule import slots_since
-    from duly.intake import find_zone, read_schedule, read_single
+    from duly.intake import find_zone, read_schedule
 
-    raw, now = read_single(file), datetime.now(UTC)
+    raw, now = read_submission(file, surface.config() if from_ledger else None), datetime.now(UTC)
     when = read_schedule(raw, _account_zone(surface, raw.get("account")), now)
     zone = UTC if when.zone is None else find_zone(when.zone, "zone")
     coming = slots_since(when.schedule, zone, now if begin is None else _moment(begin, zone))

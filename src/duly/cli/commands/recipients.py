@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 COUNTS: Final = ("rows", "created", "changed", "same", "rejected", "zone_changed", "retimed")
-EXPORTED: Final = ("id", "name", "email", "phone", "webhook", "zone", "locale")
+EXPORTED: Final = ("id", "name", "email", "phone", "webhook", "zone", "locale", "quiet_hours")
 
 RecipientName = Annotated[str, typer.Argument(metavar="ID", help="Your own id of the recipient.")]
 ChannelName = Annotated[str, typer.Option("--channel", help="email, sms or webhook.")]
@@ -194,5 +194,5 @@ def _jsonl(page: Sequence[Mapping[str, Any]]) -> str:
 def _csv(page: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     rows = csv.DictWriter(text, EXPORTED, lineterminator="\n")
-    rows.writerows(page)
+    rows.writerows({**row, "quiet_hours": "|".join(row["quiet_hours"] or ())} for row in page)
     return text.getvalue().removesuffix("\n")

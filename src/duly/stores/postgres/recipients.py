@@ -86,6 +86,7 @@ def _kept(rows: Sequence[Changed]) -> list[Packed]:
         texts(row.kept.zone for row in rows),
         texts(row.kept.locale for row in rows),
         texts(orjson.dumps(dict(row.kept.addresses)).decode() for row in rows),
+        texts(row.kept.quiet_hours_text for row in rows),
     ]
 
 

@@ -149,6 +149,10 @@ class PostgresViews:
         """See Views.recipients."""
         return await self._listed("recipients", documents.RECIPIENT, account, after or "", limit)
 
+    async def recipient(self, account: str, ref: str) -> dict[str, Any] | None:
+        """See Views.recipient."""
+        return next(iter(await self._listed("recipient_by_ref", documents.RECIPIENT, account, ref)), None)
+
     async def accounts(self, limit: int) -> list[dict[str, Any]]:
         """See Views.accounts."""
         return await self._listed("accounts", documents.ACCOUNT, limit)

@@ -38,20 +38,21 @@ def cancel(db: Database, actor: str, reason: str, *, reminder: bytes | None, del
             counts = _cancel_reminder(db, actor, reason, reminder)
         else:
             counts = _cancel_delivery(db, actor, reason, Asked(delivery or b""))
-    return Cancelled(counts["cancelled"], counts["sending"], counts["in_doubt"], counts["final"])
+    return Cancelled(*[int(counts[word]) for word in Cancelled._fields])
 
 
 def _cancel_reminder(db: Database, actor: str, reason: str, reminder: bytes) -> Counter[str]:
-    seen = db.row("reminder_seen", id=reminder)
+    seen = db.row("reminder_to_cancel", id=reminder)
     if seen is None:
         raise NotFound("no reminder has this id: nothing was cancelled")
-    account, status = seen
+    account, status, to_come = seen
     if db.change("reminder_cancel", id=reminder):
         db.change_one("event_add", account, reminder, None, "cancelled", status, "cancelled", actor, reason, None)
     retire_summaries(db, actor, reminder)
-    finals = int(db.value("finals_of_reminder", account=account, reminder=reminder))
+    finals, sent = db.row("finals_of_reminder", account=account, reminder=reminder)
     rows = open_rows(db, "open_of_reminder", account=account, reminder=reminder)
-    return Counter(final=finals) + _call_off(db, actor, reason, rows)
+    found = Counter(final=finals, sent=sent, stopped=to_come, before=status == "cancelled")
+    return found + _call_off(db, actor, reason, rows)
 
 
 def _cancel_delivery(db: Database, actor: str, reason: str, asked: Asked) -> Counter[str]:
@@ -60,9 +61,10 @@ def _cancel_delivery(db: Database, actor: str, reason: str, asked: Asked) -> Cou
         _call_it_off(db, actor, reason, rows[0])
         rows = _taken_out(db, actor, asked, rows)
         return _call_off(db, actor, reason, rows)
-    if not endings(db, [asked]):
+    end = endings(db, [asked]).get(asked.id)
+    if end is None:
         raise NotFound("no delivery has this id: nothing was cancelled")
-    return Counter(final=1)
+    return Counter(final=1, sent=end.state is State.SENT, before=end.state is State.CANCELLED)
 
 
 def _taken_out(db: Database, actor: str, asked: Asked, rows: list[Row]) -> list[Row]:

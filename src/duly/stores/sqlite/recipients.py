@@ -33,10 +33,10 @@ def _upsert_one(db: Database, account: int, actor: str, row: RecipientChange) ->
     found = db.row("recipient_kept", id=row.id)
     if found is None:
         return _create(db, account, actor, row)
-    name, zone, locale, addresses, deleted = found
+    name, zone, locale, addresses, quiet_hours, deleted = found
     if deleted:
         return Upserted(row.id, Upsert.DELETED)
-    before = Kept(name, zone, locale, orjson.loads(addresses))
+    before = Kept(name, zone, locale, orjson.loads(addresses), orjson.loads(quiet_hours or "[]"))
     after = merged(before, row)
     changed = changed_fields(before, after)
     if changed:
@@ -47,9 +47,8 @@ def _upsert_one(db: Database, account: int, actor: str, row: RecipientChange) ->
 
 def _create(db: Database, account: int, actor: str, row: RecipientChange) -> Upserted:
     new = merged(Kept(), row)
-    name, zone, locale, addresses = _values(new)
-    values = {"name": name, "zone": zone, "locale": locale, "addresses": addresses}
-    db.change("recipient_add", id=row.id, account=account, ref=row.ref, quiet_hours=None, **values)
+    values = dict(zip(("name", "zone", "locale", "addresses", "quiet_hours"), _values(new), strict=True))
+    db.change("recipient_add", id=row.id, account=account, ref=row.ref, **values)
     db.change_one(
         "operation_add", account, row.id, None, "recipient_created", actor, _named(changed_fields(Kept(), new))
     )
@@ -57,7 +56,7 @@ def _create(db: Database, account: int, actor: str, row: RecipientChange) -> Ups
 
 
 def _values(kept: Kept) -> tuple[Any, ...]:
-    return (kept.name, kept.zone, kept.locale, stored.json_text(dict(kept.addresses)))
+    return (kept.name, kept.zone, kept.locale, stored.json_text(dict(kept.addresses)), kept.quiet_hours_text)
 
 
 def _named(fields: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ until it is claimed alone; then deaths count, and at last it is not given to ano
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -18,6 +19,7 @@ from typing import Final
 from duly.core.ladder import KILLED
 from duly.core.limits import MOST_SUSPECT
 from duly.core.model import FailureClass, Outcome, Result
+from duly.core.moments import instant
 from duly.core.states import State
 from duly.ports import Swept, TakenBack
 from duly.stores.sqlite import rows as stored
@@ -120,8 +122,16 @@ def _sweep(db: Database, actor: str, row: Row, entries: Entries) -> str:
         entries.note(row, PASSED, State.UNCERTAIN, actor, PASSED_IN_DOUBT)
         return "uncertain"
     entries.end(row, State.EXPIRED, PASSED)
-    entries.note(row, PASSED, State.EXPIRED, actor, PASSED)
+    entries.note(row, PASSED, State.EXPIRED, actor, PASSED, _waited_for(row))
     return "expired"
+
+
+def _waited_for(row: Row) -> str | None:
+    """What it waited for until its deadline, and until when it would have waited."""
+    if row.state is not State.WAITING:
+        return None
+    until = stored.moment(row.next_at).replace(microsecond=0)
+    return json.dumps({"waited_for": row.reason, "until": instant(until)})
 
 
 # --- suspects ------------------------------------------------------------------------------------

@@ -97,6 +97,11 @@ class SqliteViews:
         values = {"account": account, "after": after or "", "limit": limit}
         return await self._read(_listed, "recipients", documents.RECIPIENT, values)
 
+    async def recipient(self, account: str, ref: str) -> dict[str, Any] | None:
+        """See Views.recipient."""
+        values = {"account": account, "ref": ref}
+        return next(iter(await self._read(_listed, "recipient_by_ref", documents.RECIPIENT, values)), None)
+
     async def accounts(self, limit: int) -> list[dict[str, Any]]:
         """See Views.accounts."""
         return await self._read(_listed, "accounts", documents.ACCOUNT, {"limit": limit})
@@ -135,7 +140,7 @@ def _shown(word: str, value: Any) -> Any:
         return None
     if documents.is_moment(word):
         return instant(moment(value))
-    if word == "evidence":
+    if word in ("evidence", "quiet_hours"):
         return orjson.loads(value)
     if word in documents.FLAGS:
         return bool(value)

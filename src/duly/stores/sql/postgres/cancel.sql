@@ -2,7 +2,7 @@
 
 -- name: lock_reminder
 -- $1 id.
-select account_id, status from reminder where id = $1::uuid for update;
+select account_id, status, next_due_at is not null from reminder where id = $1::uuid for update;
 
 -- name: cancel_reminder
 -- $1 id, $2 actor, $3 reason, $4 status before. The revision rises, so that no admission of before can begin.

@@ -73,7 +73,8 @@ where exists (select from work w where w.state = 'ready' and w.suspicion > 0 and
 order by 1, 2;
 
 -- name: sweep
--- $1 rows at most, $2 actor. A row in doubt does not expire as if it had not been sent.
+-- $1 rows at most, $2 actor. A row in doubt does not expire as if it had not been sent. What a row waited for stays on
+-- record.
 with late as materialized (
   select delivery_id, doubt from work
   where state in ('ready', 'waiting') and deadline_at <= statement_timestamp()
@@ -88,16 +89,19 @@ gone as (
   delete from work w
   where w.delivery_id = any (array(select delivery_id from late where not doubt))
     and w.state || '' in ('ready', 'waiting')
-  returning w.delivery_id, w.account_id, w.reminder_id, w.attempts, w.state),
+  returning w.delivery_id, w.account_id, w.reminder_id, w.attempts, w.state, w.reason, w.next_at),
 head as (
   update delivery d
   set status = 'expired', reason = 'deadline_passed', attempts = g.attempts, finished_at = clock_timestamp()
   from gone g where d.id = g.delivery_id),
 noted as (
-  insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
-  select account_id, reminder_id, delivery_id, 'deadline_passed', null, 'uncertain', $2, reason from kept
+  insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason, evidence)
+  select account_id, reminder_id, delivery_id, 'deadline_passed', null, 'uncertain', $2, reason, null from kept
   union all
-  select account_id, reminder_id, delivery_id, 'deadline_passed', state, 'expired', $2, 'deadline_passed' from gone)
+  select account_id, reminder_id, delivery_id, 'deadline_passed', state, 'expired', $2, 'deadline_passed',
+         case when state = 'waiting' then jsonb_build_object(
+           'waited_for', reason, 'until', to_char(next_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) end
+  from gone)
 select (select count(*) from gone), (select count(*) from kept);
 
 -- name: probe_circuits

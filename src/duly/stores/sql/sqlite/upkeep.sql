@@ -42,8 +42,13 @@ where id = :id and status <> 'cancelled';
 -- name: reminder_seen
 select account_id, status from reminder where id = :id;
 
+-- name: reminder_to_cancel
+select account_id, status, next_due_at is not null from reminder where id = :id;
+
 -- name: finals_of_reminder
-select count(*) from delivery where account_id = :account and reminder_id = :reminder and status is not null;
+-- How many, and how many of them were sent.
+select count(*), count(*) filter (where status = 'sent') from delivery
+where account_id = :account and reminder_id = :reminder and status is not null;
 
 -- name: contact_suppress
 update contact set suppressed = :reason, revision = revision + 1 where id = :id and suppressed is null;
