@@ -201,3 +201,4 @@ def test_what_the_new_version_does_not_have_is_called_off() -> None:
 def test_a_label_carries_its_generation() -> None:
     """The first one is not named."""
     assert (named("once", 1), named("-PT1H", 3)) == ("once", "-PT1H#3")
+    assert named("2026-12-01T09:00", 3) == "2026-12-01T09:00"

@@ -113,3 +113,20 @@ def test_a_rule_that_comes_back_fires_when_it_is_due(scene: Scene) -> None:
 
 def once(scene: Scene, hours: int) -> NewReminder:
     return new_reminder("r", scene.clock.now() + timedelta(hours=hours))
+
+
+def test_a_slot_that_was_sent_is_not_sent_again_further_west(scene: Scene) -> None:
+    """A rule, twice once and called off, then the rule in a zone where the same wall time is still to come."""
+    rule = daily(scene.clock.now(), event_version=1)
+    drive(scene.store.schedule([rule]))
+    tick_once(scene)
+    scene.deliver()
+    for version, new in enumerate((once(scene, 0), once(scene, 0), replace(rule, zone="America/New_York")), 2):
+        assert drive(revise_reminder(scene.store, zones.known, wish(new, version))) is Revised.MOVED
+        tick_once(scene)
+    scene.clock.advance(6 * 3600)
+    tick_once(scene)
+    scene.deliver()
+    assert len(scene.keys_sent()) == 1
+    shown = drive(scene.store.views().show_reminder(rule.id))
+    assert shown["next_label"] == f"{rule.next_due_at + timedelta(days=1):%Y-%m-%dT%H:%M}"

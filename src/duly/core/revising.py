@@ -4,8 +4,9 @@ An occurrence that was sent is not sent again because its reminder changed, and 
 not either. What is open and surely unsent is called off and comes anew, under the same label with the next
 *generation*: `once#2`, `-PT1H#2`. So each firing keeps its own record, and no delivery is ever reused.
 
-Rules that repeat name their occurrences by local slots, which a new rule leaves as they are: a slot that was
-sent has its label still, and no tick writes it twice. What follows begins after the moment of the change, so that no
+Rules that repeat name their occurrences by local slots, which a new rule leaves as they are, and which have no
+generation: a slot that was sent has its label still, whatever the reminder was in between, and no tick writes it
+twice. What follows begins after the moment of the change, so that no
 change fires at once; where the rule and its zone are the same, the next slot stays what it was, even if it is overdue.
 An open slot goes out with the new words. If it would go to somebody else, nothing is changed until it has ended: the
 one must not get what is meant for the other.
@@ -114,8 +115,8 @@ class Plan(NamedTuple):
 
 
 def named(label: str, generation: int) -> str:
-    """An occurrence's label in its generation: `once`, `once#2`."""
-    return label if generation == 1 else f"{label}#{generation}"
+    """An occurrence's label in its generation: `once`, `once#2`. A slot of a rule has none: it is the same for ever."""
+    return label if generation == 1 or not _is_of_few(label) else f"{label}#{generation}"
 
 
 def base_label(occurrence: str) -> str:
@@ -156,16 +157,16 @@ def _is_newer(version: int | None, than: int | None) -> bool:
 
 
 def _revise_rule(new: NewReminder, standing: Standing, zone: tzinfo | None) -> Plan:
-    slots = [fate for fate in standing.fates if not _is_of_few(fate)]
+    slots = [fate for fate in standing.fates if not _is_of_few(fate.occurrence)]
     if Whom.of(new) != standing.whom and any(fate.state not in FINAL for fate in slots):
         return Plan(Revised.ALREADY_SENDING)
-    call_off = tuple(fate.id for fate in standing.fates if _is_of_few(fate) and _surely_unsent(fate))
+    call_off = tuple(fate.id for fate in standing.fates if _is_of_few(fate.occurrence) and _surely_unsent(fate))
     return Plan(Revised.MOVED, _going_on(new, standing, zone), standing.generation, call_off)
 
 
-def _is_of_few(fate: Fate) -> bool:
-    """Whether its label is of a reminder that fires once or before an anchor: slots begin with a year."""
-    return base_label(fate.occurrence) == ONCE or fate.occurrence.startswith("-")
+def _is_of_few(label: str) -> bool:
+    """Whether it is of a reminder that fires once or before an anchor: slots begin with a year."""
+    return base_label(label) == ONCE or label.startswith("-")
 
 
 def _going_on(new: NewReminder, standing: Standing, zone: tzinfo | None) -> NewReminder:

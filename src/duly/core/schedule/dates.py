@@ -31,7 +31,7 @@ PERIODS_CACHED_MAX: Final = 8_192
 PATTERNS_CACHED_MAX: Final = 8_192
 COUNTS_CACHED_MAX: Final = 4_096
 
-_DAYS_AT_MOST: Final = {Freq.YEARLY: 366, Freq.MONTHLY: 31, Freq.WEEKLY: 7, Freq.DAILY: 1}
+_DAYS_AT_MOST: Final = {Freq.YEARLY: 366, Freq.MONTHLY: 31, Freq.DAILY: 1}
 _DAY: Final = timedelta(days=1)
 _LAST: Final = datetime(YEAR_LAST, 12, 31, 23, 59, 59)  # noqa: DTZ001 - wall time
 _Filter = Callable[[date], bool]
@@ -46,9 +46,11 @@ def wall_times(rule: Rule, start: datetime, since: datetime) -> Iterator[datetim
     times, positions = rule.times(start.time()), rule.positions
     if positions and rule.freq is Freq.DAILY:
         times, positions = chosen_of(times, positions), ()
-    if not times or (positions and min(map(abs, positions)) > _DAYS_AT_MOST[rule.freq] * len(times)):
+    by_day = _explicit(rule, start.date())
+    days_at_most = len(by_day.weekdays) if rule.freq is Freq.WEEKLY else _DAYS_AT_MOST[rule.freq]
+    if not times or (positions and min(map(abs, positions)) > days_at_most * len(times)):
         return
-    for days in _periods(_explicit(rule, start.date()), start.date(), since.date()):
+    for days in _periods(by_day, start.date(), since.date()):
         for local in _chosen(positions, days, times) if positions else _all_since(since.date(), days, times):
             if local > last:
                 return
