@@ -433,10 +433,10 @@ WORDS: dict[str, set[str]] = {
     "core/revising": {"cancelled"},
     "core/rezoning": {"from", "to", "zone", "zone_data"},
     "core/settle": {"answered"},
-    "flows/deliver": {"claimed", "duplicates_suppressed", "retried"},
+    "flows/deliver": {"claimed", "duplicates_suppressed", "folded", "retried"},
     "flows/reconcile": {"sent"},
     "flows/rezone": set(),
-    "flows/upkeep": set(),
+    "flows/upkeep": {"ready", "sent", "unconfirmed"},
 }
 
 

@@ -473,11 +473,11 @@ def test_what_fires_once_needs_no_schedule() -> None:
     assert (local.zone_data, instant.zone_data) == (zones.version(), None)
 
 
-def test_a_zone_that_came_along_does_not_follow_anybody() -> None:
-    """It belongs to the reminder, under its IANA name; one that the ledger knows of an id is the recipient's."""
+def test_a_zone_that_came_along_is_told_by_its_name() -> None:
+    """The ledger compares it with the one on record; one that it knows of an id is the recipient's."""
     local, to = {"notify_at": "2026-12-01T09:00", "zone": "recipient"}, {"id": "r", "email": "a@example.com"}
     own = intake().accept(row(**local, to={**to, "zone": "W. Europe Standard Time"}))
-    assert (own.follows_recipient, own.zone, json.loads(own.to)["zone"]) == (False, "Europe/Berlin", "Europe/Berlin")
+    assert (own.follows_recipient, own.zone, own.recipient_zone) == (True, "Europe/Berlin", "Europe/Berlin")
     his = intake().accept(row(**local, to=to), zone_of=lambda *_: "Asia/Tokyo")
     assert (his.follows_recipient, his.zone, json.loads(his.to)) == (True, "Asia/Tokyo", to)
 

@@ -1,9 +1,9 @@
 """Who a reminder is for.
 
-`to` gives an id, addresses, or both. Whatever it says (addresses, name, zone, locale, quiet hours) belongs to this
-reminder, also where the recipient is known otherwise; what it does not say is his own. With an id alone he is read as
-he is when the reminder is due. Only the first reminder that names him writes him down. Without an id the recipient is
-named by his address: the first of e-mail, phone and webhook, normalised, so that two rows for one address are one
+`to` gives an id, addresses, or both. Addresses and quiet hours that it brings belong to this reminder; so do a name, a
+zone and a locale that are others than those on record. What it says as it is known, or does not say, is the
+recipient's, and changes with him. Only the first reminder that names him writes him down. Without an id the recipient
+is named by his address: the first of e-mail, phone and webhook, normalised, so that two rows for one address are one
 recipient.
 
 A name is prose: NUL and lone surrogates are taken out of it, and line breaks become spaces.

@@ -111,7 +111,7 @@ class Intake:
             channels=channels,
             template=template,
             data=data_text,
-            to=written(_to(recipient)),
+            to=written(recipient.submitted),
             notify_at=when.notify_at,
             zone=when.zone,
             next_due_at=when.first.due_at,
@@ -123,7 +123,7 @@ class Intake:
             event_version=number(row, "event_version", EVENT_VERSION_MAX),
             schedule=when.schedule.to_text() if when.goes_on else None,
             next_label=when.first.label if when.goes_on else None,
-            follows_recipient=when.follows_recipient and not recipient.submitted.get("zone"),
+            follows_recipient=when.follows_recipient,
             zone_data=zones.version() if when.in_zone else None,
             missed=when.missed,
             grace=when.grace,
@@ -199,12 +199,6 @@ def _key(row: Mapping[str, Any]) -> str:
             f"begins with {PREFIX}, as only keys of Duly's own summaries do; choose another", "idempotency_key"
         )
     return key
-
-
-def _to(recipient: Recipient) -> Mapping[str, Any]:
-    """Who it is for, as it is kept: a zone by its IANA name."""
-    said = recipient.submitted
-    return {**said, "zone": recipient.zone} if said.get("zone") else said
 
 
 def _refuse_later_versions(row: Mapping[str, Any]) -> None:

@@ -2,8 +2,7 @@
 
 `notify_at` with an offset is an instant. Without one it is a local time in `zone`; where that is not
 given, in the account's configured zone, else in the recipient's. `zone: "recipient"` is the recipient's
-zone, else the account's; one that came with the reminder (`to.zone`) is the reminder's own, and does not follow
-him. What is kept is the IANA name of the zone in which the time was read.
+zone, else the account's. What is kept is the IANA name of the zone in which the time was read.
 
 `repeat` goes on from `notify_at`: a recurrence set (RFC 5545) or a cron expression. A set that starts at an instant,
 with no zone named, goes on in UTC, as the RFC says; a cron expression is always read in a zone, and may do without

@@ -18,7 +18,7 @@ from duly.ports import Revision
 from duly.stores.postgres.arrays import texts, uuids
 from duly.stores.postgres.connect import Connections, Transaction
 from duly.stores.postgres.folding import retire_summaries
-from duly.stores.postgres.intake import add_contacts, add_recipients, addresses_text, quiet_hours_text
+from duly.stores.postgres.intake import add_contacts, add_recipients, addresses_text, keep_own, quiet_hours_text
 from duly.stores.postgres.upkeep import surely_unsent
 
 __all__ = ["revise", "standing"]
@@ -68,6 +68,7 @@ async def _write(tx: Transaction, actor: str, reason: str, revision: Revision, a
     if new.contacts:
         await add_recipients(tx, {new.account: account}, [new])
         await add_contacts(tx, {new.account: account}, [new])
+    await keep_own(tx, [new])
     if revision.call_off:
         await tx.send("cancel_work", uuids(sorted(revision.call_off)), actor, SUPERSEDED)
 

@@ -19,7 +19,7 @@ from duly.ports import Revision
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
 from duly.stores.sqlite.folding import retire_summaries
-from duly.stores.sqlite.intake import add_recipient, reminder_values
+from duly.stores.sqlite.intake import add_recipient, keep_own, reminder_values
 from duly.stores.sqlite.moves import Entries, open_rows_of
 
 __all__ = ["revise", "standing"]
@@ -79,6 +79,7 @@ def revise(db: Database, actor: str, reason: str, revision: Revision) -> bool:
         if not db.change("reminder_revise", **columns, **_own(revision)):
             return False
         add_recipient(db, account, new)
+        keep_own(db, new)
         moves = (status, _target(revision, status))
         db.change_one("event_add", account, new.id, None, "revised", *moves, actor, reason, None)
         entries = Entries()

@@ -34,7 +34,7 @@ with r as (
       data = $11::jsonb, "to" = $12::jsonb, notify_at = $13, zone = $14, deadline = $15, deadline_at = $16::timestamptz,
       late = $17, lane = $18, purpose = $19, event_version = coalesce($20::int, event_version),
       next_due_at = $21::timestamptz, schedule = $22, next_label = $23, follows_recipient = $24, zone_data = $25,
-      missed = $26, grace = $27, late_until = $28, group_key = $29, generation = $5,
+      missed = $26, grace = $27, late_until = $28, group_key = $29, generation = $5, own = null,
       body_hash = case when $4 then body_hash else $30::bytea end, template_version = $31, quiet_hours = $32::jsonb,
       status = case when status = 'paused' and not $34 then 'paused' else 'active' end, revision = revision + 1
   where id = $1::uuid

@@ -30,7 +30,7 @@ set recipient_id = :recipient, inline = :inline, addresses = :addresses, channel
     late = :late, lane = :lane, purpose = :purpose, event_version = coalesce(:event_version, event_version),
     next_due_at = :next_due_at, schedule = :schedule, next_label = :next_label, follows_recipient = :follows_recipient,
     zone_data = :zone_data, missed = :missed, grace = :grace, late_until = :late_until,
-    quiet_hours = :quiet_hours, group_key = :group, generation = :generation, template_version = :template_version,
+    quiet_hours = :quiet_hours, group_key = :group, generation = :generation, own = null, template_version = :template_version,
     body_hash = case when :keep_body then body_hash else :body_hash end,
     status = case when status = 'paused' and not :wake then 'paused' else 'active' end, revision = revision + 1
 where id = :id and revision = :seen and next_due_at is :seen_due and status <> 'cancelled';

@@ -18,15 +18,13 @@ where state = 'ready' and suspicion <> 0 and provider = :provider and suspicion 
 order by next_at, rowid limit :limit;
 
 -- name: claim_bring
--- :ids, in that order, with all that admission, rendering and the request need. What a reminder says of its recipient
--- holds for it; what it does not say is his own.
+-- :ids, in that order, with all that admission, rendering and the request need.
 with recursive place (at) as (select 1 union all select at + 16 from place where at + 16 < length(:ids))
 select w.attempts, w.delivery_id, w.account_id, a.name, w.fence, w.spared, w.doubt, w.closed, w.granted,
        w.first_unknown_at, w.reminder_id, r.caller_key,
        {part_standing_of_reminder}, w.occurrence, w.lane, w.due_at, w.deadline_at,
-       w.endpoint, w.channel, k.address, p.ref, coalesce(nullif(json_extract(r."to", '$.name'), ''), p.name),
-       coalesce(nullif(json_extract(r."to", '$.zone'), ''), p.zone),
-       coalesce(nullif(json_extract(r."to", '$.locale'), ''), p.locale), r.template, r.data,
+       w.endpoint, w.channel, k.address, p.ref, coalesce(json_extract(r.own, '$.name'), p.name),
+       coalesce(json_extract(r.own, '$.zone'), p.zone), coalesce(json_extract(r.own, '$.locale'), p.locale), r.template, r.data,
        a.revision, r.revision, p.revision, k.revision,
        a.paused, {part_objection}, b.blocked_until, b.block_reason, b.circuit,
        r.purpose, case when r.late <> 'drop' then r.deadline end, coalesce(r.quiet_hours, p.quiet_hours), r.template_version,

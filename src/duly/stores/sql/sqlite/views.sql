@@ -94,7 +94,7 @@ select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.provider, r.templa
                 r.template_version),
        l.status, l.reason, l.next_at, l.due_at, l.deadline_at, l.lane,
        (select t.payload_hash from attempt t where t.delivery_id = l.id order by t.number desc limit 1),
-       l.request_id, l.lease_until, p.ref, w.restored, coalesce(nullif(json_extract(r."to", '$.zone'), ''), p.zone, r.zone),
+       l.request_id, l.lease_until, p.ref, w.restored, coalesce(json_extract(r.own, '$.zone'), p.zone, r.zone),
        case when r.late <> 'drop' then r.deadline end, d.summary_id
 from ledger l
 join delivery d on d.id = l.id
@@ -133,7 +133,7 @@ where d.id = :id order by e.id;
 select r.id, a.name, r.caller_key, r.status, r.schedule,
        case when r.follows_recipient then coalesce(p.zone, r.zone) else r.zone end, r.template, r.template_version,
        r.next_due_at, r.next_label, r.missed, r.group_key,
-       coalesce(nullif(json_extract(r."to", '$.zone'), ''), p.zone), r.notify_at, r.generation, r.account_id
+       coalesce(json_extract(r.own, '$.zone'), p.zone), r.notify_at, r.generation, r.account_id
 from reminder r
 join account a on a.id = r.account_id
 left join recipient p on p.id = r.recipient_id
