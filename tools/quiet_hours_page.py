@@ -70,6 +70,11 @@ The count and the begin are one transaction, so that any number of workers toget
 waits (`frequency_cap`) and is sent when it has some, if that is before its deadline; otherwise it expires, and `duly
 explain` names the cap. A new cap counts what begins from then on.
 
+## When they are changed
+
+What is changed here binds from the start of the next worker on. What waited for the hours or the cap of before is
+looked at again then. Hours and zones that `duly recipients import` changes bind at once, also what waits.
+
 ## Hours of regions
 
 `quiet_region = "us"` takes the hours of this table instead of `quiet_hours`. No region is chosen unless you choose it.

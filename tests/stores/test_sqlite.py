@@ -119,6 +119,7 @@ def test_every_write_takes_its_turn_before_it_reads(tmp_path: Path) -> None:
             lambda: store.open_guard("ana", "restored"),
             lambda: store.close_guard("ana", "submitted again"),
             lambda: store.probe_circuits([HOOKS]),
+            lambda: store.look_again("others", 10),
             lambda: store.cancel("ana", "moved out", reminder=None, delivery=row.id),
         ]
         for call in calls:

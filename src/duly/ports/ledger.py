@@ -224,6 +224,14 @@ class Store(Protocol):
         """
         ...
 
+    async def look_again(self, chosen: str, limit: int) -> int:
+        """Where accounts have chosen other hours or caps, wake up to `limit` rows that wait for them; how many it woke.
+
+        `chosen` stands for what they have chosen. It is remembered when less than `limit` were left to wake, and as
+        long as it stays the same nothing is woken. A worker does this when it starts. Repeatable.
+        """
+        ...
+
     async def next_step(self, providers: Sequence[str]) -> float | None:
         """Seconds (0 if overdue) until the next step of any open row of these providers; None if there is none.
 
@@ -326,8 +334,9 @@ class Store(Protocol):
     async def upsert_recipients(self, actor: str, account: str, rows: Sequence[RecipientChange]) -> list[Upserted]:
         """Write recipients of one account, or change what is said of them; one answer per row, in order. Repeatable.
 
-        A revision rises only where something changed. Contacts of new addresses are made; open deliveries keep the
-        contact that they have. Account is made where it is not there. Up to 1,000 rows.
+        A revision rises only where something changed; whose zone or quiet hours did, what waits for the end of his
+        quiet hours is looked at again at once. Contacts of new addresses are made; open deliveries keep the contact
+        that they have. Account is made where it is not there. Up to 1,000 rows.
         """
         ...
 

@@ -7,6 +7,7 @@ that does not compile, a namespace that is another installation's) is found here
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import socket
 import uuid
@@ -19,7 +20,7 @@ from duly.content import LATE_SUMMARY, Template, TemplateSet
 from duly.core.caps import Cap
 from duly.core.limits import Limits
 from duly.core.model import HoldPolicy, OnDoubt
-from duly.core.quiet_hours import Window
+from duly.core.quiet_hours import Window, written
 from duly.core.unsubscribe import SECRET_BYTES_MIN, Links
 from duly.errors import ConfigError, SchemaError
 from duly.ports import Provider, Store, Transport, Views
@@ -34,6 +35,7 @@ __all__ = [
     "ConfiguredPolicies",
     "account_zones",
     "channels",
+    "chosen_hours",
     "limits",
     "links",
     "open_plant",
@@ -95,6 +97,16 @@ def channels(config: Config) -> dict[str, str]:
 def account_zones(config: Config) -> dict[str, str | None]:
     """The zone that each account has chosen."""
     return {name: account.zone for name, account in config.accounts.items()}
+
+
+def chosen_hours(config: Config) -> str:
+    """What stands for the quiet hours and caps of all accounts: it differs where one of these, or a zone, does."""
+    chosen = [
+        (name, one.zone, [written(window) for window in one.windows], one.quiet_purposes, sorted(one.caps.items()))
+        for name, one in sorted(config.accounts.items())
+        if one.windows or one.caps
+    ]
+    return hashlib.sha256(repr(chosen).encode()).hexdigest()
 
 
 def limits(config: Config) -> dict[str, Limits]:
@@ -174,6 +186,7 @@ async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIte
             dice=SystemDice(),
             lease_seconds=config.lease_seconds,
             quiet=QuietHours(policies, account_zones(config)),
+            chosen=chosen_hours(config),
             learn=pinned.learn,
         )
         if freeze_garbage:

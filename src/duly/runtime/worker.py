@@ -54,6 +54,8 @@ TALLY_WORDS: Final = (
 )
 #: What upkeep moves deliveries to, as far as it is counted.
 UPKEEP_WORDS: Final = ("uncertain", "expired", "dead", "sent", "unconfirmed")
+#: Of those that wait for hours and caps that have become others, woken in one transaction.
+LOOK_AGAIN_ROWS: Final = 10_000
 LOOK_SECONDS: Final = 0.2
 FORGET_SECONDS: Final = 600.0
 HEARTBEAT_SECONDS: Final = 5.0
@@ -84,6 +86,7 @@ class Plant:
     dice: Dice
     lease_seconds: float
     quiet: Quiet = anytime
+    chosen: str = ""  # stands for the hours and caps that accounts have chosen
     learn: Callable[[Iterable[Claimed]], Awaitable[None]] = knows_enough  # what rendering claimed rows needs
 
 
@@ -127,12 +130,21 @@ class Worker:
         self._telemetry.started([route.provider.name for route in self._routes])
         await self._outage.until_done(self._show_life)  # before anything else: it may find another database
         await self._outage.until_done(lambda: self._plant.store.probe_circuits(list(self._plant.providers)))
+        await self._look_again()
         ending, others = self._ending(), self._others(idle_after)
         await self._stopping.wait()
         await self._drain(ending)
         await _cancel(others)
         self._telemetry.stopped(self.counts())
         return self.counts()
+
+    async def _look_again(self) -> None:
+        """What waits for hours and caps is bound by those of now, if they are others than before."""
+        woken = LOOK_AGAIN_ROWS
+        while woken == LOOK_AGAIN_ROWS and not self._stopping.is_set():
+            woken = await self._outage.until_done(
+                lambda: self._plant.store.look_again(self._plant.chosen, LOOK_AGAIN_ROWS)
+            )
 
     def counts(self) -> dict[str, int]:
         """The tally, in the words of `duly work --json`."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from duly.core.model import NewContact
 from duly.ports import RecipientChange, Upsert, Upserted
 
-__all__ = ["Kept", "changed_fields", "contacts", "merged", "upserted"]
+__all__ = ["Kept", "changed_fields", "contacts", "merged", "tells_time_anew", "upserted"]
 
 #: The fields that a channel's address stands in.
 _FIELD_OF: Mapping[str, str] = {"email": "email", "sms": "phone", "webhook": "webhook"}
@@ -49,6 +49,11 @@ def changed_fields(before: Kept, after: Kept) -> list[str]:
     channels = {**before.addresses, **after.addresses}
     addresses = [_FIELD_OF[one] for one in channels if before.addresses.get(one) != after.addresses.get(one)]
     return sorted(plain + addresses)
+
+
+def tells_time_anew(changed: Iterable[str]) -> bool:
+    """Whether what waits for the end of his quiet hours may wait for another moment now."""
+    return not {"zone", "quiet_hours"}.isdisjoint(changed)
 
 
 def upserted(identity: bytes, changed: Iterable[str]) -> Upserted:

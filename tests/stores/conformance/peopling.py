@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Final
 
 import pytest
@@ -106,6 +107,32 @@ async def a_changed_zone_is_named(scene: Scene) -> None:
     assert await upsert(scene, change(zone="Europe/Rome")) == [Upserted(ANA, Upsert.CHANGED, zone_changed=True)]
     assert await upsert(scene, change(name="Ana")) == [Upserted(ANA, Upsert.CHANGED)]
     assert await upsert(scene, change(zone=None)) == [Upserted(ANA, Upsert.CHANGED, zone_changed=True)]
+
+
+async def quiet(scene: Scene, key: str, ref: str, reason: str = "quiet_hours") -> bytes:
+    """A delivery that waits for an hour, for the end of quiet hours or for another reason."""
+    row = await scene.leased(key, ref=ref)
+    later = await scene.now() + timedelta(hours=1)
+    assert await scene.decide(row, State.LEASED, State.WAITING, reason=reason, next_at=later)
+    return row.id
+
+
+@case
+async def who_moves_is_looked_at_again(scene: Scene) -> None:
+    """What waits for the end of his quiet hours looks again where his zone or quiet hours changed, in that commit."""
+    mine, other, paused = (
+        await quiet(scene, "a", "ana"),
+        await quiet(scene, "b", "bob"),
+        await quiet(scene, "c", "ana", "reminder_paused"),
+    )
+    await upsert(scene, change(name="Ann", locale="de"))
+    assert await scene.store.promote(10) == 0
+    await upsert(scene, change(zone="Pacific/Honolulu"), change("bob", name="Bob"))
+    assert await scene.store.promote(10) == 1
+    assert [await scene.state(one) for one in (mine, other, paused)] == ["ready", "waiting", "waiting"]
+    await upsert(scene, change("bob")._replace(quiet_hours=("21:00-08:00",)))
+    assert await scene.store.promote(10) == 1
+    assert await scene.state(other) == "ready"
 
 
 @case

@@ -8,7 +8,7 @@ from duly.core.model import FailureClass, Lane, Outcome, Signal, SignalKind
 from duly.core.states import State
 from duly.ports import Swept, TakenBack
 from tests.stores.conformance import case
-from tests.stores.conformance.scene import HOOKS, Scene
+from tests.stores.conformance.scene import HOOKS, Scene, delivery_id
 
 # --- promote -------------------------------------------------------------------------------------
 
@@ -262,6 +262,25 @@ async def a_restart_leaves_other_doors(scene: Scene) -> None:
     await scene.store.settle(HOOKS, [], [Signal(row.endpoint, SignalKind.BLOCK, "retry_after", 30)])
     assert await scene.store.probe_circuits([HOOKS]) == 0
     assert list((await scene.begin(row)).put_off) == [row.id]
+
+
+# --- other hours and caps ------------------------------------------------------------------------
+
+
+@case
+async def other_hours_are_looked_at_once(scene: Scene) -> None:
+    """Where accounts have chosen others, what waits for them looks again, so many at a time; the same wake nobody."""
+    reasons = ("quiet_hours", "frequency_cap", "quiet_hours", "account_paused")
+    for number, reason in enumerate(reasons):
+        row = await scene.leased(f"r{number}", ref=f"p{number}")
+        await scene.decide(row, State.LEASED, State.WAITING, reason=reason, next_at=row.due_at + timedelta(hours=1))
+    assert [await scene.store.look_again("others", 2) for _ in range(3)] == [2, 1, 0]
+    assert await scene.store.promote(10) == 3
+    assert await scene.state(delivery_id("r3")) == "waiting"
+    row = (await scene.claim()).rows[0]
+    await scene.decide(row, State.LEASED, State.WAITING, reason="quiet_hours", next_at=row.due_at + timedelta(hours=1))
+    assert await scene.store.look_again("others", 2) == 0
+    assert await scene.store.look_again("others again", 2) == 1
 
 
 # --- next step -----------------------------------------------------------------------------------

@@ -212,6 +212,10 @@ class PostgresStore:
         """See Store."""
         return await upkeep.probe_circuits(self._shared, providers)
 
+    async def look_again(self, chosen: str, limit: int) -> int:
+        """See Store."""
+        return await upkeep.look_again(self._shared, chosen, limit)
+
     async def next_step(self, providers: Sequence[str]) -> float | None:
         """See Store."""
         return await upkeep.next_step(self._shared, providers)

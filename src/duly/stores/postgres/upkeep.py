@@ -14,7 +14,17 @@ from duly.stores.postgres.connect import Connections, Transaction
 from duly.stores.postgres.folding import take_out
 from duly.stores.postgres.settling import WAKE_ROWS_MAX
 
-__all__ = ["cancel", "next_step", "probe_circuits", "promote", "surely_unsent", "suspects", "sweep", "take_back"]
+__all__ = [
+    "cancel",
+    "look_again",
+    "next_step",
+    "probe_circuits",
+    "promote",
+    "surely_unsent",
+    "suspects",
+    "sweep",
+    "take_back",
+]
 
 
 async def promote(connections: Connections, limit: int) -> int:
@@ -51,6 +61,17 @@ async def probe_circuits(connections: Connections, providers: Sequence[str]) -> 
         cursor = await tx.send("probe_circuits", texts(providers))
         await tx.send("wake", texts(providers), None, texts(BEHIND_CIRCUIT), WAKE_ROWS_MAX)
     return cursor.rowcount
+
+
+async def look_again(connections: Connections, chosen: str, limit: int) -> int:
+    """See Store.look_again."""
+    async with connections.transaction() as tx:
+        if await tx.rows("chosen") == [(chosen,)]:
+            return 0
+        (woken,) = await tx.row("chosen_wake", limit)
+        if woken < limit:
+            await tx.send("chosen_keep", chosen)
+    return int(woken)
 
 
 async def next_step(connections: Connections, providers: Sequence[str]) -> float | None:

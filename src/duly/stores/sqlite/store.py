@@ -230,6 +230,10 @@ class SqliteStore:
         """See Store.probe_circuits."""
         return await self._write(partial(circuits.probe_circuits, self._writer, providers))
 
+    async def look_again(self, chosen: str, limit: int) -> int:
+        """See Store.look_again."""
+        return await self._write(partial(upkeep.look_again, self._writer, chosen, limit))
+
     async def next_step(self, providers: Sequence[str]) -> float | None:
         """See Store.next_step."""
         return await self._read(partial(upkeep.next_step, self._reader, providers))

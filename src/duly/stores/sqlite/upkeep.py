@@ -26,7 +26,7 @@ from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
 from duly.stores.sqlite.moves import Entries, Row, open_rows
 
-__all__ = ["next_step", "promote", "suspects", "sweep", "take_back"]
+__all__ = ["look_again", "next_step", "promote", "suspects", "sweep", "take_back"]
 
 WORKER_LOST: Final = Result(Outcome.UNKNOWN, FailureClass.WORKER_LOST)
 LOST: Final = "unknown_worker_lost"
@@ -40,6 +40,17 @@ def promote(db: Database, limit: int) -> int:
     """See Store.promote."""
     with db.writing():
         return db.change("promote", limit=limit)
+
+
+def look_again(db: Database, chosen: str, limit: int) -> int:
+    """See Store.look_again."""
+    with db.writing():
+        if db.value("chosen") == chosen:
+            return 0
+        woken = db.change("chosen_wake", limit=limit)
+        if woken < limit:
+            db.change("chosen_keep", chosen=chosen)
+        return woken
 
 
 # --- ended leases --------------------------------------------------------------------------------

@@ -22,6 +22,17 @@ from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text
   u (id, name, zone, locale, addresses, quiet_hours)
 where p.id = any (array(select unnest($1::uuid[]))) and p.id = u.id;
 
+-- name: recipients_wake
+-- $1 ids, whose zone or quiet hours are others now. What waits for the end of their quiet hours looks again now. Reads
+-- the open work from end to end, once for a batch.
+with quiet as materialized (
+  select delivery_id from work
+  where state = 'waiting' and reason = 'quiet_hours' and next_at > statement_timestamp()
+    and recipient_id = any (array(select unnest($1::uuid[])))
+  for update skip locked)
+update work w set next_at = clock_timestamp()
+where w.delivery_id = any (array(select delivery_id from quiet)) and w.state || '' = 'waiting';
+
 -- name: operations_add
 -- $1 account, $2 actor, $3 recipients, $4 kinds, $5 reasons.
 insert into operation (account_id, actor, recipient_id, kind, reason)

@@ -113,6 +113,25 @@ with open as materialized (
 update budget b set blocked_until = least(b.blocked_until, clock_timestamp())
 from open where b.provider = open.provider and b.endpoint = open.endpoint and b.circuit;
 
+-- name: chosen
+select chosen from installation;
+
+-- name: chosen_keep
+-- $1 what accounts have chosen.
+update installation set chosen = $1;
+
+-- name: chosen_wake
+-- What waits for what accounts have chosen looks again now. $1 rows at most.
+with chosen as materialized (
+  select delivery_id from work
+  where state = 'waiting' and reason in ('quiet_hours', 'frequency_cap') and next_at > statement_timestamp()
+  limit $1 for update skip locked),
+woken as (
+  update work w set next_at = clock_timestamp()
+  where w.delivery_id = any (array(select delivery_id from chosen)) and w.state || '' = 'waiting'
+  returning 1)
+select count(*) from woken;
+
 -- name: next_step
 -- $1 providers. Seconds until the next step of any open row, below zero if overdue; null if there is none. What waits
 -- behind an open circuit does not count, and neither does what is held, nor what is ready under an open restore guard. The

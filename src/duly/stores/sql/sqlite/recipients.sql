@@ -7,6 +7,13 @@ select name, zone, locale, addresses, quiet_hours, deleted_at is not null from r
 -- The revision rises, so that no admission of before can begin.
 update recipient set name = ?, zone = ?, locale = ?, addresses = ?, quiet_hours = ?, revision = revision + 1 where id = ?;
 
+-- name: recipients_wake
+-- :recipients, JSON: ids in hex, whose zone or quiet hours are others now. What waits for the end of their quiet hours
+-- looks again now. Reads the open work from end to end, once for a batch.
+update work set next_at = db_now()
+where state = 'waiting' and reason = 'quiet_hours' and next_at > db_now()
+  and lower(hex(recipient_id)) in (select value from json_each(:recipients));
+
 -- name: recipient_seen
 select account_id, deleted_at is not null, disabled from recipient where id = :id;
 

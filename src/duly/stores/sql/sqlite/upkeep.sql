@@ -7,6 +7,20 @@ update work set state = 'ready', reason = null, since = db_now() where delivery_
   where state in ('waiting', 'uncertain') and state = 'waiting' and next_at <= db_now()
   order by next_at limit :limit);
 
+-- name: chosen
+select chosen from installation;
+
+-- name: chosen_keep
+update installation set chosen = :chosen;
+
+-- name: chosen_wake
+-- What waits for what accounts have chosen looks again now.
+update work set next_at = db_now() where delivery_id in (
+  select delivery_id from work indexed by work_next
+  where state in ('waiting', 'uncertain') and state = 'waiting' and next_at > db_now()
+    and reason in ('quiet_hours', 'frequency_cap')
+  order by next_at limit :limit);
+
 -- name: suspects
 select s.suspicion from (select 1 as suspicion union all select 2 union all select 3) s
 where exists (
