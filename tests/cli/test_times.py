@@ -554,7 +554,7 @@ def test_who_is_named_by_his_id_is_looked_up_where_that_is_asked_for() -> None:
         "template": "visit", "data": {"unit": "4B"}, "notify_at": NEVER, "zone": "recipient",
     }  # fmt: skip
     given = json.dumps(row)
-    assert "the recipient has no zone" in duly("next", "-", code=1, given=given).stderr
+    assert "add --from-ledger, or to.zone" in duly("next", "-", code=1, given=given).stderr
     assert (
         "add --from-ledger, or a name" in duly("preview", "-", code=1, given=json.dumps({**row, "zone": "UTC"})).stderr
     )
