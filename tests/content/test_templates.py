@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from duly.content import LATE_SUMMARY, Template, TemplateSet
 from duly.core.model import Channel, Claimed, Content, Lane, Revisions
+from duly.core.schedule import ONCE, Slot
 from duly.errors import ConfigError, Unrenderable
 
 DUE: Final = datetime(2026, 12, 1, 14, tzinfo=UTC)
@@ -81,7 +82,7 @@ def rendered(text: str, data: dict[str, Any], **more: Any) -> str:
 
 def reason(text: str, data: dict[str, Any], subject: str = "", html: str | None = None) -> str | None:
     """Why a template cannot be rendered for Ana."""
-    return one(text, subject, html).missing("note", data, ANA, {"key": "k", "account": "a"}, DUE)
+    return one(text, subject, html).missing("note", data, ANA, {"key": "k", "account": "a"}, Slot(ONCE, DUE))
 
 
 # --- what a template says ------------------------------------------------------------------------
@@ -314,7 +315,7 @@ def test_missing_tells_what_render_will_do(data: dict[str, Any]) -> None:
         expected = None
     except Unrenderable as error:
         expected = str(error)
-    assert templates.missing("note", data, ANA, {"key": "k", "account": "a"}, DUE) == expected
+    assert templates.missing("note", data, ANA, {"key": "k", "account": "a"}, Slot(ONCE, DUE)) == expected
 
 
 def test_all_parts_are_asked() -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 from duly.core import keys
 from duly.core.folding import PREFIX
 from duly.core.model import Channel, Lane, NewContact, NewReminder
+from duly.core.schedule import Slot
 from duly.intake import zones
 from duly.intake.body import body_hash, read_data, written
 from duly.intake.contacts import new_contact
@@ -56,9 +57,9 @@ class KnownTemplates(Container[str], Iterable[str], Protocol):
         data: Mapping[str, Any],
         recipient: Mapping[str, str | None] | None,
         reminder: Mapping[str, str],
-        due_at: datetime,
+        slot: Slot,
     ) -> str | None:
-        """Why the template cannot be rendered with this data, or None. `recipient` is None if not known yet."""
+        """Why the template cannot be rendered for this occurrence, or None. `recipient` is None if not known yet."""
         ...
 
 
@@ -177,7 +178,7 @@ class Intake:
                 "zone": recipient.zone,
                 "locale": recipient.locale,
             }
-        reason = self._templates.missing(template, data, person, reminder, when.first.due_at)
+        reason = self._templates.missing(template, data, person, reminder, when.first)
         if reason is not None:
             raise Rejection(reason, "data")
 

@@ -19,6 +19,7 @@ search has a limit (`dates`, `cron`, `stepping`). COUNT is worked out once, as a
 is refused when it is read. Answers are remembered, in bounded caches.
 """
 
+from duly.core.schedule.courses import anchor
 from duly.core.schedule.model import OFFSETS_MAX, ONCE, Schedule, Slot
 from duly.core.schedule.sets import is_set
 from duly.core.schedule.walking import (
@@ -41,6 +42,7 @@ __all__ = [
     "Run",
     "Schedule",
     "Slot",
+    "anchor",
     "first",
     "first_after",
     "following",

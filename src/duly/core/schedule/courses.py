@@ -81,6 +81,12 @@ class Listed:
         return slot, 0
 
 
+def anchor(slot: Slot) -> datetime | None:
+    """The anchor that a slot comes before, by its label; None for a slot that has none."""
+    offset = slot.label.removeprefix("-")
+    return None if offset == slot.label else slot.due_at + parse_duration(offset)
+
+
 # --- wall times ----------------------------------------------------------------------------------
 
 
