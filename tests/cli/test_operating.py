@@ -172,6 +172,24 @@ def test_a_circuit_is_told_by_its_endpoints_name() -> None:
     assert sorted(line.split()[1] for line in doors) == sorted(["acme", other, "-"])
 
 
+def test_what_failed_and_waits_is_counted() -> None:
+    """`status` and `doctor` say by provider and reason what waits after failed attempts, and that is no fault."""
+    assert told("doctor")["failing"] == []
+    assert "failed attempts" not in duly("status").stdout + duly("doctor").stdout
+    with closing(sqlite3.connect("duly.db", isolation_level=None)) as database:
+        database.execute(
+            "insert into work (delivery_id, account_id, reminder_id, recipient_id, contact_id, endpoint, occurrence,"
+            " channel, provider, lane, state, reason, attempts, since, next_at, due_at, deadline_at)"
+            " values (zeroblob(16), 1, zeroblob(16), zeroblob(16), zeroblob(16), zeroblob(16), 'once',"
+            " 'webhook', 'hooks', 'normal', 'waiting', 'not_sent_connection', 3, 1, 1, 1, 4000000000000000)"
+        )
+    line = {"provider": "hooks", "status": "waiting", "reason": "not_sent_connection", "count": 1}
+    assert told("status")["failing"] == [line]
+    for command in ("status", "doctor"):
+        text = CliRunner().invoke(build(), [command]).stdout.partition("waiting after failed attempts\n")[2]
+        assert text.splitlines()[1].split() == ["hooks", "waiting", "not_sent_connection", "1"]
+
+
 # --- restore -------------------------------------------------------------------------------------
 
 

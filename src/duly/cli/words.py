@@ -1,4 +1,4 @@
-"""Words that several commands share: an open guard, counts, endpoints and accounts as an operator names them."""
+"""Words that several commands share: an open guard, counts, what waits and accounts as an operator names them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from duly.cli import output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from duly.ports import Views
     from duly.runtime.config import Config
 
-__all__ = ["counted", "endpoint_names", "guard_line", "paused_line", "reminder_named", "require_account"]
+__all__ = ["counted", "failing_text", "guard_line", "paused_line", "reminder_named", "require_account"]
 
 
 def counted(count: int, one: str, many: str) -> str:
@@ -32,11 +32,10 @@ def paused_line(done: Mapping[str, Any]) -> str:
     return f"{output.plain(done['name'])} is {state}" + ("" if done["changed"] else ", as before")
 
 
-def endpoint_names(config: Config, namespace: str) -> dict[bytes, str]:
-    """The configured endpoints' names, by the ids that the ledger knows them by."""
-    from duly.core import keys
-
-    return {keys.endpoint_id(namespace, one.url): name for name, one in config.endpoints.items()}
+def failing_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What waits after attempts that failed, as a table: counts alone."""
+    names = ("provider", "status", "reason", "count")
+    return f"waiting after failed attempts\n{output.columns(names, [[row[name] for name in names] for row in rows])}"
 
 
 async def reminder_named(views: Views, identity: str, account: str | None) -> bytes:

@@ -25,8 +25,8 @@ class Views(Protocol):
         ...
 
     async def status(self) -> dict[str, Any]:
-        """`states` (each `count, oldest_age_seconds`), `lanes`, `budgets`, `reminders` (`count, next_due_at`), `guard`
-        (the open one or null).
+        """`states` (each `count, oldest_age_seconds`), `lanes`, `failing` (what was attempted and waits or is in doubt,
+        counted by provider), `budgets`, `reminders` (`count, next_due_at`), `guard` (the open one or null).
         """
         ...
 

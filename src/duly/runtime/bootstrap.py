@@ -17,6 +17,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from duly.content import LATE_SUMMARY, Template, TemplateSet
+from duly.core import keys
 from duly.core.caps import Cap
 from duly.core.limits import Limits
 from duly.core.model import HoldPolicy, OnDoubt
@@ -36,6 +37,7 @@ __all__ = [
     "account_zones",
     "channels",
     "chosen_hours",
+    "endpoint_names",
     "limits",
     "links",
     "open_plant",
@@ -97,6 +99,11 @@ def channels(config: Config) -> dict[str, str]:
 def account_zones(config: Config) -> dict[str, str | None]:
     """The zone that each account has chosen."""
     return {name: account.zone for name, account in config.accounts.items()}
+
+
+def endpoint_names(config: Config, namespace: str) -> dict[bytes, str]:
+    """The configured endpoints' names, by the ids that the ledger knows them by."""
+    return {keys.endpoint_id(namespace, one.url): name for name, one in config.endpoints.items()}
 
 
 def chosen_hours(config: Config) -> str:
@@ -186,6 +193,7 @@ async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIte
             dice=SystemDice(),
             lease_seconds=config.lease_seconds,
             quiet=QuietHours(policies, account_zones(config)),
+            endpoint_names=endpoint_names(config, namespace),
             chosen=chosen_hours(config),
             learn=pinned.learn,
         )

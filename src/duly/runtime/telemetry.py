@@ -60,6 +60,15 @@ class Telemetry:
         """The database answers again."""
         self._log.warning("database_back", away_seconds=round(seconds, 1))
 
+    def provider_failing(self, provider: str, endpoint: str | None, attempts: int, why: str) -> None:
+        """So many attempts in a row got no answer from a provider, or from one endpoint of it."""
+        self._log.warning("provider_failing", provider=provider, endpoint=endpoint, attempts=attempts, why=why)
+
+    def provider_answers(self, provider: str, endpoint: str | None, attempts: int, seconds: float) -> None:
+        """One that was told to fail answers again."""
+        where = {"provider": provider, "endpoint": endpoint}
+        self._log.warning("provider_answers", **where, attempts=attempts, away_seconds=round(seconds, 1))
+
     def unrecorded(self, requests: int) -> None:
         """The worker left while the database was away: these requests' outcomes will be found out after their lease."""
         self._log.error("left_unrecorded", requests=requests)

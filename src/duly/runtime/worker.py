@@ -13,11 +13,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Final
 
+from duly.core.keys import endpoint_id, show
 from duly.core.limits import Limits
 from duly.core.model import Claimed
 from duly.errors import StoreError, StoreUnavailable
@@ -34,6 +35,7 @@ from duly.runtime.ahead import ClaimAhead
 from duly.runtime.alone import Turns
 from duly.runtime.outage import Outage, patient
 from duly.runtime.telemetry import Telemetry
+from duly.runtime.watching import Outages, watched
 
 __all__ = ["TALLY_WORDS", "Plant", "Worker"]
 
@@ -86,6 +88,7 @@ class Plant:
     dice: Dice
     lease_seconds: float
     quiet: Quiet = anytime
+    endpoint_names: Mapping[bytes, str] = field(default_factory=dict)  # of those that have one, by their ids
     chosen: str = ""  # stands for the hours and caps that accounts have chosen
     learn: Callable[[Iterable[Claimed]], Awaitable[None]] = knows_enough  # what rendering claimed rows needs
 
@@ -309,7 +312,7 @@ class Worker:
                 for route in self._routes:
                     await self._give_back_all(route)
         await self._wait_for_flights(longest)
-        for transport in (*self._plant.transports.values(), *self._plant.lookers.values()):
+        for transport in (*(route.transport for route in self._routes), *self._plant.lookers.values()):
             await transport.close()
         await self._wait_for_flights(DRAIN_MARGIN_SECONDS)
         if unrecorded := sum(len(route.flights) for route in self._routes):
@@ -333,7 +336,7 @@ class Worker:
         plant = self._plant
         return Route(
             provider=provider,
-            transport=plant.transports[provider.name],
+            transport=watched(plant.transports[provider.name], self._outages(provider.name)),
             templates=plant.templates,
             claims=ClaimAhead(partial(self._claim, provider.name, Cursors())),
             store=self._store,
@@ -346,6 +349,20 @@ class Worker:
             quiet=plant.quiet,
             caps=plant.policies.cap,
         )
+
+    def _outages(self, provider: str) -> Outages:
+        tell = self._telemetry
+        return Outages(
+            lambda url, attempts, why: tell.provider_failing(provider, self._endpoint(url), attempts, why),
+            lambda url, attempts, seconds: tell.provider_answers(provider, self._endpoint(url), attempts, seconds),
+        )
+
+    def _endpoint(self, url: str | None) -> str | None:
+        """As it is told: by its configured name, else by its id, never by its address."""
+        if url is None:
+            return None
+        key = endpoint_id(self._plant.namespace, url)
+        return self._plant.endpoint_names.get(key) or show(key)
 
     async def _claim(self, provider: str, cursors: Cursors, limit: int) -> Batch | None:
         """The next batch. An outage is waited for here: whoever takes what is claimed ahead would hear of it late."""

@@ -28,6 +28,7 @@ __all__ = [
     "COVERED",
     "DELIVERY",
     "EVENT",
+    "FAILING",
     "FLAGS",
     "FORGOTTEN",
     "GUARD",
@@ -77,6 +78,7 @@ SUBMISSION: Final = (
     *("grace", "deadline", "late", "late_until", "group", "lane", "purpose", "event_version"),
     *("follows_recipient", "recipient_zone"),
 )
+FAILING: Final = ("provider", "status", "reason", "count")
 BUDGET: Final = ("provider", "endpoint", "tokens", "rate_per_second", "blocked_until", "reason", "circuit", "failures")
 
 CONSENT: Final = ("kind", "purpose", "code", "at", "source", "reason", "actor", "recorded_at")

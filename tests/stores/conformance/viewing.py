@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from duly.core import keys
-from duly.core.model import Channel, Lane, Outcome, Signal, SignalKind
+from duly.core.model import Channel, FailureClass, Lane, Outcome, Result, Signal, SignalKind
 from duly.core.states import State
 from duly.errors import NotFound
 from duly.ports import Filters
@@ -138,10 +138,29 @@ async def the_status_of_nothing_is_empty(scene: Scene) -> None:
     assert plain(await scene.views.status()) == {
         "states": {},
         "lanes": {},
+        "failing": [],
         "budgets": [],
         "reminders": {"count": 0, "next_due_at": None},
         "guard": None,
     }
+
+
+@case
+async def the_status_tells_what_failed_and_waits(scene: Scene) -> None:
+    """What was attempted and is not decided is counted by provider, state and reason; what was not is not."""
+    for key in ("a", "b"):
+        await scene.settle(
+            await scene.sending(key), Outcome.NOT_SENT, result=Result(Outcome.NOT_SENT, FailureClass.CONNECTION)
+        )
+    await scene.uncertain("c")
+    await scene.settle(await scene.sending("sent"), Outcome.ACCEPTED)
+    await scene.decide(await scene.leased("quiet"), State.LEASED, State.WAITING, reason="quiet_hours")
+    failing = plain(await scene.views.status())["failing"]
+    assert [(one["provider"], one["status"], one["count"]) for one in failing] == [
+        (HOOKS, "uncertain", 1),
+        (HOOKS, "waiting", 2),
+    ]
+    assert all(one["reason"] for one in failing)
 
 
 @case

@@ -9,7 +9,7 @@ import typer
 
 from duly.cli import output
 from duly.cli.surface import AccountOption, Identity, LimitOption, Surface, command
-from duly.cli.words import counted, endpoint_names, guard_line, require_account
+from duly.cli.words import counted, failing_text, guard_line, require_account
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,7 +103,7 @@ async def _deliveries(config: Config, filters: Filters) -> list[dict[str, Any]]:
 async def _status(config: Config) -> dict[str, Any]:
     """The ledger's status, each endpoint with the name that the configuration has for it."""
     from duly.core import keys
-    from duly.runtime.bootstrap import open_store
+    from duly.runtime.bootstrap import endpoint_names, open_store
 
     async with open_store(config) as store:
         found = await store.views().status()
@@ -157,6 +157,8 @@ def _status_text(found: Mapping[str, Any]) -> str:
     if coming["count"]:
         reminders = counted(coming["count"], "reminder", "reminders")
         parts.append(f"{reminders} not yet ticked, the next due at {coming['next_due_at']}")
+    if found["failing"]:
+        parts.append(failing_text(found["failing"]))
     if circuits := [_door(budget) for budget in found["budgets"] if budget["circuit"]]:
         parts.append(f"open circuits\n{output.columns(DOOR, circuits)}")
     return "\n\n".join(parts)

@@ -45,10 +45,12 @@ class PostgresViews:
         async with self._connections.transaction() as tx:
             states = [*await tx.rows("status_open"), *await tx.rows("status_final")]
             lanes, budgets = await tx.rows("status_lanes"), await tx.rows("status_budgets")
+            failing = await tx.rows("status_failing")
             reminders, standing = await tx.row("status_reminders"), await tx.rows("guard_standing")
         return {
             "states": _counts(states),
             "lanes": _counts(lanes),
+            "failing": [_document(documents.FAILING, row) for row in failing],
             "budgets": [_document(documents.BUDGET, row) for row in budgets],
             "reminders": _document(documents.WAITING, reminders),
             "guard": _document(documents.GUARD, standing[0]) if standing else None,

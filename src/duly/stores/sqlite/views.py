@@ -158,6 +158,7 @@ def _status(db: Database) -> dict[str, Any]:
     return {
         "states": _counts(db, "status_open") | _counts(db, "status_final"),
         "lanes": _counts(db, "status_lanes"),
+        "failing": [_document(documents.FAILING, row) for row in db.rows("status_failing")],
         "budgets": [_document(documents.BUDGET, row) for row in db.rows("status_budgets")],
         "reminders": _document(documents.WAITING, db.rows("status_reminders")[0]),
         "guard": next((_document(documents.GUARD, row) for row in db.rows("guard_standing")), None),

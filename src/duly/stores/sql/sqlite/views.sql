@@ -39,6 +39,12 @@ select status, count(*), null from delivery where status is not null group by st
 -- What is ready and waits for a worker.
 select lane, count(*), min(since) from work where state = 'ready' group by lane;
 
+-- name: status_failing
+-- What was attempted and is not decided yet: for each provider, where it stands and why.
+select provider, state, reason, count(*) from work
+where state in ('waiting', 'uncertain') and attempts > 0
+group by provider, state, reason order by provider, state, reason;
+
 -- name: status_budgets
 select provider, endpoint, tokens, rate, blocked_until, block_reason, circuit, failures from budget order by provider, endpoint;
 
