@@ -228,9 +228,37 @@ def test_what_is_exported_can_be_imported() -> None:
     assert told("consent", "import", name, "--account", "other")["already"] == 4
 
 
+def test_rejected_rows_are_a_warning_and_with_strict_a_failure() -> None:
+    """The rest is taken in both cases; the warning stands on stderr, where a script's log has it."""
+    statements = write("list.csv", "address,kind", "a@example.com,opt_out", "nonsense,opt_out")
+    answer = duly("consent", "import", statements, "--account", "acme")
+    assert "1 rejected; see list.csv.rejected.jsonl" in answer.stdout
+    assert "warning: 1 of 2 rows were rejected" in answer.stderr
+    strict = duly("consent", "import", statements, "--account", "acme", "--strict", "--json", code=1)
+    assert json.loads(strict.stdout)["rejected"] == 1
+    assert "were rejected" not in duly("consent", "import", write("b.csv", "address,kind"), "--account", "acme").stderr
+    people = write("people.csv", "id,email", "t1,nonsense")
+    assert "1 of 1 rows" in duly("recipients", "import", people, "--account", "acme").stderr
+    duly("recipients", "import", people, "--account", "acme", "--strict", code=1)
+
+
+@pytest.mark.parametrize("lines_", [(ANA, "b@example.com"), ("email", ANA), ("+14155550100",)])
+def test_a_bare_list_is_told_how_to_say_what_it_is(lines_: tuple[str, ...]) -> None:
+    """One column that is no field: the line has the command that makes a list of statements of it, and no address."""
+    line = complaint("consent", "import", write("bare.csv", *lines_), "--account", "acme")
+    assert "(echo address,kind; sed 's/$/,opt_out/' FILE) | duly consent import -" in line
+    assert ANA not in line
+
+
+def test_a_first_row_without_a_header_is_not_repeated() -> None:
+    """What stands where a column's name should may be somebody's address."""
+    line = complaint("consent", "import", write("a.csv", f"{ANA},opt_out"), "--account", "acme")
+    assert line.endswith("column 1 is no field; there are address, at, channel, kind, purpose, reason, source")
+
+
 def test_a_header_that_is_wrong_is_refused() -> None:
     """A column that is no field, and one that is needed and missing, are named."""
-    assert 'column "adress" is no field; did you mean "address"?' in complaint(
+    assert 'column "adress" is no field; did you mean "address"? There are address, at, channel,' in complaint(
         "consent", "import", write("a.csv", "adress,kind"), "--account", "acme"
     )
     assert "the header has no column kind" in complaint(

@@ -127,7 +127,7 @@ def test_people_are_imported_as_the_page_says(tmp_path: Path) -> None:
     printed, environ = run("docs/howto/recipients.md", tmp_path)
     text = (ROOT / "docs/howto/recipients.md").read_text(encoding="utf-8")
     told = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
-    assert len(told) == 3
+    assert len(told) == 4
     assert [block for block in told if block not in printed] == []
     assert "marketing: not sent, because its owner opted out of marketing" in printed
     account = ("--account", "harbour-lofts")

@@ -37,7 +37,10 @@ TIME_CHARACTERS_MAX: Final = 64
 AHEAD_MAX: Final = timedelta(minutes=5)
 
 CONSENT_TABLE: Final = Table(
-    frozenset({"address", "channel", "purpose", "kind", "at", "source", "reason"}), ("address", "kind")
+    frozenset({"address", "channel", "purpose", "kind", "at", "source", "reason"}),
+    ("address", "kind"),
+    "for a list of bare addresses say what they are, as in: "
+    "(echo address,kind; sed 's/$/,opt_out/' FILE) | duly consent import - --format csv --account A",
 )
 _KINDS: Final = tuple(str(one) for one in Kind if one is not Kind.LIFT)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import typer
 
 from duly.cli import output
-from duly.cli.bulk import PAGE_ROWS, AccountName, File, Format, counted_rows, import_file, pages, source_of
+from duly.cli.bulk import PAGE_ROWS, AccountName, File, Format, Strict, import_file, pages, source_of, tell
 from duly.cli.surface import Surface, WhyOption, command, operator, stated
 from duly.cli.words import require_account
 
@@ -111,10 +111,16 @@ def lift(
     _said(surface, "lift", Whom(address, account, channel), purpose, why)
 
 
-def import_(surface: Surface, file: File, account: AccountName, file_format: Format = None) -> None:
-    """Take statements from a file. Bad rows go to FILE.rejected.jsonl, with the reason. Safe to run again."""
+def import_(
+    surface: Surface, file: File, account: AccountName, strict: Strict = False, file_format: Format = None
+) -> None:
+    """Take statements from a file: columns address and kind. Safe to run again.
+
+    A row without a purpose is about all of them: an opt-out spares security, a bounce or a complaint nothing. Bad
+    rows go to FILE.rejected.jsonl, with the reason.
+    """
     document, where = asyncio.run(_import(surface, surface.config(), file, account, file_format))
-    surface.result(document, counted_rows(document, where))
+    tell(surface, document, where, strict=strict)
 
 
 def export(surface: Surface, account: AccountName) -> None:

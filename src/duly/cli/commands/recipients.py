@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from duly.cli import output
-from duly.cli.bulk import FORMATS, PAGE_ROWS, AccountName, File, Format, counted_rows, import_file, pages
+from duly.cli.bulk import FORMATS, PAGE_ROWS, AccountName, File, Format, Strict, import_file, pages, tell
 from duly.cli.surface import Surface, WhyOption, command, operator, stated
 from duly.cli.words import require_account
 
@@ -43,10 +43,12 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="recipients")
 
 
-def import_(surface: Surface, file: File, account: AccountName, file_format: Format = None) -> None:
+def import_(
+    surface: Surface, file: File, account: AccountName, strict: Strict = False, file_format: Format = None
+) -> None:
     """Write recipients, or change those that are there. Bad rows go to FILE.rejected.jsonl. Safe to run again."""
     document, where = asyncio.run(_import(surface, surface.config(), file, account, file_format))
-    surface.result(document, counted_rows(document, where))
+    tell(surface, document, where, strict=strict)
 
 
 def export(surface: Surface, account: AccountName, form: ExportFormat = "jsonl") -> None:
