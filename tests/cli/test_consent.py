@@ -143,6 +143,54 @@ def test_an_opt_in_does_not_end_a_suppression() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "opened", "still"),
+    [
+        (
+            [("opt-out",)],
+            ("opt-in", "--purpose", "service"),
+            "service is still silenced, by the opt_out of all; `duly consent opt-in` without --purpose ends that",
+        ),
+        (
+            [("opt-out", "--even-security")],
+            ("opt-in",),
+            "service, marketing, any other are still silenced, by the opt_out of all+security; WAY --even-security ends that",
+        ),
+        (
+            [("opt-out", "--purpose", "marketing"), ("opt-out",)],
+            ("opt-in",),
+            "marketing is still silenced, by the opt_out of marketing; WAY --purpose marketing ends that",
+        ),
+        (
+            [("opt-out",), ("suppress", "--purpose", "service")],
+            ("lift", "--purpose", "service"),
+            "service is still silenced, by the opt_out of all; `duly consent opt-in` without --purpose ends that",
+        ),
+        (
+            [("opt-out",), ("suppress", "--purpose", "service")],
+            ("opt-in",),
+            "service is still silenced, by the manual of service; `duly consent lift` ends that",
+        ),
+        ([("opt-out", "--purpose", "marketing")], ("opt-in", "--purpose", "service"), None),
+        ([("opt-out",)], ("opt-in",), None),
+    ],
+)
+def test_what_stays_silenced_is_told(before: list[tuple[str, ...]], opened: tuple[str, ...], still: str | None) -> None:
+    """Who opens what another statement keeps shut hears what that is, and the way out."""
+    for word, *more in before:
+        duly(*consent(word, *more))
+    first, *rest = duly(*consent(*opened)).stdout.splitlines()
+    assert first.endswith(": recorded")
+    assert rest == ([] if still is None else [still.replace("WAY", "`duly consent opt-in` with")])
+
+
+def test_what_stays_silenced_is_in_the_document() -> None:
+    """For scripts: the purposes, and the kind and scope of what silences them; an opt-out silences nothing still."""
+    assert told(*consent("opt-out"))["still_silenced"] == []
+    still = told(*consent("opt-in", "--purpose", "service"))["still_silenced"]
+    assert still == [{"purposes": ["service"], "kind": "opt_out", "scope": "all"}]
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["opt-out", "nonsense", "--account", "acme"], "address: is no e-mail address"),
