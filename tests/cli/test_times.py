@@ -586,3 +586,29 @@ def test_nobody_is_found_in_another_account(changes: dict[str, Any], words: str)
     given = json.dumps(row)
     for order in (("next",), ("preview",), ("send-test", "--to", "me@example.com")):
         assert words in duly(*order, "-", "--from-ledger", code=1, given=given).stderr
+
+
+# --- purposes ------------------------------------------------------------------------------------
+
+
+def test_purposes_that_are_near_a_known_one_are_told() -> None:
+    """The import takes them and warns, with the first rows; one that differs by case is rejected."""
+    Path("duly.toml").write_text(
+        CONFIG + '[accounts.harbour-lofts]\ncaps = { Newsletter = "3/P1D" }\n', encoding="utf-8"
+    )
+    words = ["marketing", "marketng", "newsletters", "newsletter", "survey", "marketting", "servce"]
+    rows = [
+        {
+            "idempotency_key": word, "account": "harbour-lofts", "to": {"id": "a", "name": "A", "webhook": "https://a.example/in"},
+            "template": "visit", "data": {"unit": "4B"}, "notify_at": f"{NEVER}Z", "purpose": word,
+        }
+        for word in words
+    ]  # fmt: skip
+    answer = duly("import", "-", "--format", "jsonl", given="".join(json.dumps(one) + "\n" for one in rows))
+    assert "7 rows: 6 created, 0 already there, 1 rejected" in answer.stdout
+    (warning,) = [line for line in answer.stderr.splitlines() if "purposes are near" in line]
+    assert warning.endswith(
+        "warning: 4 rows were taken whose purposes are near a known one (Newsletter, marketing):"
+        ' line 2 has "marketng", line 3 has "newsletters", line 6 has "marketting"'
+    )
+    assert "did you mean" in Path("stdin.rejected.jsonl").read_text(encoding="utf-8")

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from duly.content import Template, TemplateSet
 from duly.core import keys
-from duly.core.model import Channel, Lane, NewContact
+from duly.core.model import Channel, Lane, NewContact, NewReminder
 from duly.core.schedule import Schedule
 from duly.errors import InputError
-from duly.intake import Intake, Rejection, zones
+from duly.intake import Intake, Purposes, Rejection, zones
 from duly.intake.recipients import read_recipient
 from tests.intake.samples import ALL_CHANNELS, NAMESPACE, TEMPLATES, ZONES, intake, refused, row
 
@@ -505,3 +505,38 @@ def test_a_reminder_is_pinned_to_the_current_version() -> None:
     later = Intake(NAMESPACE, changed, ALL_CHANNELS, ZONES.get).accept(row(template="note"))
     assert later.template_version == changed.version("note") != reminder.template_version
     assert later.body_hash == reminder.body_hash
+
+
+# --- purposes ------------------------------------------------------------------------------------
+
+PURPOSES = Purposes({"harbour-lofts": ("Newsletter",)}, ("marketing",))
+
+
+def with_purposes(**changes: Any) -> NewReminder:
+    """A row, accepted where these purposes are known."""
+    return Intake(NAMESPACE, TEMPLATES, ALL_CHANNELS, ZONES.get, PURPOSES).accept(row(**changes))
+
+
+@pytest.mark.parametrize(
+    ("purpose", "known"), [("Marketing", "marketing"), ("SERVICE", "service"), ("newsletter", "Newsletter")]
+)
+def test_a_purpose_in_another_case_is_refused(purpose: str, known: str) -> None:
+    """Its caps, quiet hours and opt-outs would not be those of the known one, which the reason names."""
+    with pytest.raises(Rejection, match=f'purpose: differs only by case .* did you mean "{known}"') as caught:
+        with_purposes(purpose=purpose)
+    assert caught.value.field == "purpose"
+
+
+def test_a_purpose_that_is_near_a_known_one_is_taken_and_told() -> None:
+    """It may be meant; what is known, and what is like nothing, is nobody's mistake."""
+    intake = Intake(NAMESPACE, TEMPLATES, ALL_CHANNELS, ZONES.get, PURPOSES)
+    near = {one: intake.near_purpose(with_purposes(purpose=one)) for one in ("marketng", "Newsletter", "billing", "")}
+    assert near == {"marketng": "marketing", "Newsletter": None, "billing": None, "": None}
+    assert with_purposes(purpose="Newsletters").purpose == "Newsletters"
+    anybodys = Intake(NAMESPACE, TEMPLATES, ALL_CHANNELS, ZONES.get)
+    assert anybodys.near_purpose(anybodys.accept(row(purpose="Marketing"))) is None
+
+
+def test_a_purpose_of_another_account_is_not_known() -> None:
+    """What one account calls its purposes is its own."""
+    assert with_purposes(account="other", purpose="newsletter").purpose == "newsletter"

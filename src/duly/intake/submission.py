@@ -20,6 +20,7 @@ from duly.intake.body import body_hash, read_data, written
 from duly.intake.contacts import new_contact
 from duly.intake.fields import FIELDS, choice, kind, known, label, need, number, shown
 from duly.intake.late import read_late
+from duly.intake.purposes import Purposes
 from duly.intake.recipients import ID_CHARACTERS_MAX, Recipient, read_recipient
 from duly.intake.rejected import set_aside
 from duly.intake.rejection import Rejection, did_you_mean
@@ -72,12 +73,17 @@ class Intake:
         templates: KnownTemplates,
         channels_available: Mapping[str, str],
         account_zones: Callable[[str], str | None],
+        purposes: Purposes | None = None,
     ) -> None:
-        """`channels_available` names the provider of each channel; `account_zones` an account's configured zone."""
+        """`channels_available` names the provider of each channel; `account_zones` an account's configured zone.
+
+        `purposes` are those that are known; None: any is taken as it is.
+        """
         self._namespace = namespace
         self._templates = templates
         self._channels_available = channels_available
         self._account_zones = account_zones
+        self._purposes = purposes
 
     def accept(
         self, raw: Mapping[str, Any], now: datetime | None = None, zone_of: RecipientZones | None = None
@@ -120,7 +126,7 @@ class Intake:
             deadline_at=late.deadline_at,
             late=late.policy,
             lane=Lane(choice(row, "lane", Lane, Lane.NORMAL)),
-            purpose=label(row, "purpose", PURPOSE_CHARACTERS_MAX) or PURPOSE,
+            purpose=self._purpose(row, account),
             event_version=number(row, "event_version", EVENT_VERSION_MAX),
             schedule=when.schedule.to_text() if when.goes_on else None,
             next_label=when.first.label if when.goes_on else None,
@@ -135,6 +141,16 @@ class Intake:
             # Last, because only what has been checked can be written.
             body_hash=body_hash({**row, "data": data, "to": recipient.submitted}),
         )
+
+    def near_purpose(self, reminder: NewReminder) -> str | None:
+        """The known purpose that the reminder's may be meant to be, though it is another one; None if none is near."""
+        return self._purposes.near(reminder.account, reminder.purpose) if self._purposes else None
+
+    def _purpose(self, row: Mapping[str, Any], account: str) -> str:
+        purpose = label(row, "purpose", PURPOSE_CHARACTERS_MAX) or PURPOSE
+        if self._purposes:
+            self._purposes.check(account, purpose)
+        return purpose
 
     def asks_zone(self, raw: Mapping[str, Any]) -> tuple[str, str] | None:
         """Whose zone a submission needs and does not say: account and id. None: nobody's, or it will be refused."""

@@ -24,6 +24,7 @@ from duly.core.model import HoldPolicy, OnDoubt
 from duly.core.quiet_hours import Window, written
 from duly.core.unsubscribe import SECRET_BYTES_MIN, Links
 from duly.errors import ConfigError, SchemaError
+from duly.intake import Purposes
 from duly.ports import Provider, Store, Transport, Views
 from duly.runtime.clock import SystemClock, SystemDice
 from duly.runtime.config import Config, Secret, Smtp, Webhook
@@ -44,6 +45,7 @@ __all__ = [
     "open_store",
     "open_views",
     "provider",
+    "purposes",
     "templates",
     "transport",
     "unsubscribe_secrets",
@@ -114,6 +116,14 @@ def chosen_hours(config: Config) -> str:
         if one.windows or one.caps
     ]
     return hashlib.sha256(repr(chosen).encode()).hexdigest()
+
+
+def purposes(config: Config) -> Purposes:
+    """The purposes that the configuration names: in an account's caps and quiet hours, and for mail of all."""
+    return Purposes(
+        {name: (*one.caps, *(one.quiet_purposes or ())) for name, one in config.accounts.items()},
+        config.unsubscribe.purposes if config.unsubscribe else (),
+    )
 
 
 def limits(config: Config) -> dict[str, Limits]:

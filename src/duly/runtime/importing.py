@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from duly.core.model import NewReminder, Scheduled
 from duly.core.revising import Revised
@@ -23,9 +23,10 @@ from duly.ports import Store
 from duly.runtime.outage import Outage
 from duly.runtime.recipient_zones import KnownZones
 
-__all__ = ["IMPORT_BATCH_ROWS", "Imported", "Rejects", "import_rows"]
+__all__ = ["IMPORT_BATCH_ROWS", "Imported", "Misspelt", "Rejects", "import_rows"]
 
 IMPORT_BATCH_ROWS: Final = 1_000
+MISSPELT_ROWS_MAX: Final = 3
 
 NOT_NEWER: Final = ("event_version", "it is not newer than the version on record; versions never go back")
 _WHY: Final[Mapping[Scheduled | Revised, tuple[str, str]]] = {
@@ -67,6 +68,14 @@ class Rejects(Protocol):
         ...
 
 
+class Misspelt(NamedTuple):
+    """A row that was taken, its purpose, and the known one that may be meant."""
+
+    line: int
+    purpose: str
+    near: str
+
+
 @dataclass(slots=True)
 class Imported:
     """What an import did, in the words of `duly import --json`."""
@@ -76,6 +85,8 @@ class Imported:
     already: int = 0
     rejected: int = 0
     revised: int = 0
+    likely_misspelt: int = 0  # rows that were taken, and whose purpose is near a known one
+    first_misspelt: list[Misspelt] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -86,6 +97,7 @@ class _Batch:
     accepted: list[NewReminder]
     origins: list[tuple[int, Mapping[str, Any]]]
     rejections: list[tuple[int, Rejection, Mapping[str, Any] | None]]
+    misspelt: list[Misspelt] = field(default_factory=list)
 
 
 async def import_rows(
@@ -151,6 +163,8 @@ class _Reader:
             self._zones.introduce(reminder)
             batch.accepted.append(reminder)
             batch.origins.append((line, row))
+            if near := self._intake.near_purpose(reminder):
+                batch.misspelt.append(Misspelt(line, reminder.purpose, near))
 
 
 async def _write(store: Store, outage: Outage, batch: _Batch) -> list[Answer]:
@@ -176,6 +190,8 @@ async def _revise(store: Store, outage: Outage, new: NewReminder) -> Revised:
 def _record(report: Imported, batch: _Batch, answers: list[Answer], rejects: Rejects) -> None:
     """Count the answers and set rejected rows aside."""
     report.rows += batch.read
+    report.likely_misspelt += len(batch.misspelt)
+    report.first_misspelt = [*report.first_misspelt, *batch.misspelt][:MISSPELT_ROWS_MAX]
     for answer, (line, row) in zip(answers, batch.origins, strict=True):
         if answer is Scheduled.CREATED:
             report.created += 1

@@ -105,7 +105,8 @@ def _taken(config: Config, templates: TemplateSet, submitted: Mapping[str, Any])
     from duly.intake import Intake
 
     everything = {str(channel): STAND_IN for channel in Channel}
-    intake = Intake(config.namespace or STAND_IN, templates, everything, bootstrap.account_zones(config).get)
+    zones, purposes = bootstrap.account_zones(config), bootstrap.purposes(config)
+    intake = Intake(config.namespace or STAND_IN, templates, everything, zones.get, purposes)
     reminder = intake.accept(submitted, datetime.now(UTC))
     if not reminder.contacts:
         raise InputError(

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from duly.cli import output
 from duly.cli.surface import Surface, command
+from duly.cli.words import counted
 
 if TYPE_CHECKING:
     from duly.runtime.config import Config
@@ -42,13 +44,15 @@ def register(app: typer.Typer) -> None:
             "revised": report.revised,
         }
         surface.result(document, _text(document, where))
+        if report.likely_misspelt:
+            surface.note(_misspelt(report))
         if strict and report.rejected:
             raise typer.Exit(1)
 
 
 async def _import(surface: Surface, config: Config, file: str, file_format: str | None) -> tuple[Imported, str]:
     from duly.intake import Intake, RejectedFile, open_rows
-    from duly.runtime.bootstrap import account_zones, channels, open_store, templates
+    from duly.runtime.bootstrap import account_zones, channels, open_store, purposes, templates
     from duly.runtime.clock import SystemClock, SystemDice
     from duly.runtime.importing import import_rows
     from duly.runtime.outage import Outage
@@ -61,7 +65,9 @@ async def _import(surface: Surface, config: Config, file: str, file_format: str 
     with open_rows(file, file_format) as rows:
         async with open_store(config) as store:
             await outage.until_done(lambda: keep(store, compiled))
-            intake = Intake(await store.namespace(), compiled, channels(config), account_zones(config).get)
+            intake = Intake(
+                await store.namespace(), compiled, channels(config), account_zones(config).get, purposes(config)
+            )
             with RejectedFile(file) as rejects, surface.progress("importing", rows.total_bytes) as advance:
                 seen = 0
 
@@ -78,3 +84,11 @@ def _text(document: dict[str, Any], where: str) -> str:
     text = "{rows} rows: {created} created, {already} already there, {rejected} rejected".format(**document)
     text += f", {document['revised']} revised" if document["revised"] else ""
     return f"{text}; see {where}" if document["rejected"] else text
+
+
+def _misspelt(report: Imported) -> str:
+    """The rows whose purpose is near a known one, which has its own caps, quiet hours and opt-outs."""
+    first = ", ".join(f'line {one.line} has "{output.plain(one.purpose)}"' for one in report.first_misspelt)
+    rows = counted(report.likely_misspelt, "row was taken whose purpose is", "rows were taken whose purposes are")
+    known = sorted({one.near for one in report.first_misspelt})
+    return f"warning: {rows} near a known one ({', '.join(map(output.plain, known))}): {first}"

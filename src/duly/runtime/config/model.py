@@ -201,5 +201,8 @@ class Config(Table):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Lines for the operator about things that work and should not stay. They hold names of keys, never values."""
+        """Lines for the operator about things that work and should not stay.
+
+        They hold names of keys and purposes, and no other values.
+        """
         return self._warnings
