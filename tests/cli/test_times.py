@@ -111,6 +111,8 @@ def test_a_reminder_moves_to_another_time() -> None:
         "local": "2099-12-02T10:30:00",
         "utc": "2099-12-02T15:30:00Z",
         "zone": "America/New_York",
+        "at_once": [],
+        "expired": [],
     }
     assert (shown()["next_due_at"], shown()["schedule"]) == ("2099-12-02T15:30:00Z", "2099-12-02T10:30")
     (event,) = shown()["events"]
@@ -202,7 +204,8 @@ def test_what_was_sent_is_sent_again_only_by_name() -> None:
     assert "already being sent" in complaint(*order)
     change("delete from work")
     change("update delivery set status = 'sent', reason = 'accepted'")
-    assert told(*order, code=1) == {"answer": "already_sent", "label": None, "local": None, "utc": None, "zone": None}
+    nowhere = {**dict.fromkeys(("label", "local", "utc", "zone")), "at_once": [], "expired": []}
+    assert told(*order, code=1) == {"answer": "already_sent", **nowhere}
     assert duly(*order, code=1).stdout == ""
     assert complaint(*order).endswith("nothing was changed; --again sends it once more, by name")
     assert told(*order, "--again")["label"] == "once#2"
@@ -218,6 +221,52 @@ def test_what_is_open_and_unsent_is_superseded() -> None:
     (old,) = told("list", "--status", "cancelled")["deliveries"]
     text = told("explain", old["id"])["explanation"]
     assert "It is cancelled, because a newer version of its reminder took its place." in text
+
+
+def test_into_the_past_says_what_happens() -> None:
+    """What is of use still goes out at once; what is not expires, by its label; what was sent is not told again."""
+    now = datetime.now(UTC)
+    take("r", "s", "t", channels=["email"])
+    order = ("reschedule", "r", *ACCOUNT, *WHY, "--at", (now - timedelta(hours=1)).isoformat())
+    assert told(*order, "--deadline", "PT8H")["at_once"] == ["once"]
+    assert duly(*order).stdout.splitlines()[1:] == ["it is past, and goes out at once: once"]
+    anchor = (now + timedelta(hours=2)).isoformat()
+    offsets = [part for offset in ("P2D", "PT3H", "PT1H") for part in ("--before", offset)]
+    order = ("reschedule", "s", *ACCOUNT, *WHY, "--starts-at", anchor, *offsets, "--deadline", "PT90M")
+    moved = told(*order)
+    assert (moved["at_once"], moved["expired"]) == (["-PT3H"], ["-PT48H"])
+    assert duly(*order).stdout.splitlines()[1:] == [
+        "it is past, and goes out at once: -PT3H",
+        "its deadline has passed, and nothing comes of it: -PT48H",
+    ]
+    duly("tick")
+    assert [(one["occurrence"], one["status"]) for one in told("list", "--status", "expired")["deliveries"]] == [
+        ("-PT48H", "expired")
+    ]
+    change("update delivery set status = 'sent', reason = 'accepted' where occurrence = '-PT3H'")
+    change("delete from work where occurrence = '-PT3H'")
+    assert told(*order)["at_once"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--at", "2026-01-01T09:00Z"), "--at: nothing would come of it: it lies in the past with the deadline"),
+        (
+            ("--starts-at", "2026-01-01T09:00Z", "--before", "PT1H", "--before", "P1D"),
+            "--starts-at: nothing would come",
+        ),
+        (("--at", "2026-01-01T09:00Z", "--deadline", "PT1H", "--again"), "give a later time, or a deadline"),
+    ],
+)
+def test_where_nothing_would_come_nothing_is_changed(options: tuple[str, ...], words: str) -> None:
+    """A time whose every deadline has passed is refused; imported, it is taken, and its record says what came of it."""
+    take("r")
+    assert words in complaint("reschedule", "r", *ACCOUNT, *WHY, *options)
+    assert shown()["events"] == []
+    take("past", notify_at="2026-01-01T09:00:00Z", zone=None)
+    duly("tick")
+    assert [one["status"] for one in told("list")["deliveries"]] == ["expired"]
 
 
 def test_a_cancelled_reminder_and_one_under_a_guard_are_not_moved() -> None:

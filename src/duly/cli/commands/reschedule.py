@@ -133,6 +133,8 @@ def _document(done: Rescheduled) -> dict[str, Any]:
         "local": _local(done),
         "utc": done.due_at,
         "zone": done.zone,
+        "at_once": list(done.at_once),
+        "expired": list(done.expired),
     }
 
 
@@ -149,4 +151,9 @@ def _text(done: Rescheduled) -> str:
     utc = output.second(done.due_at) if done.due_at else ""
     local = _local(done)
     where = f"{local} in {output.plain(done.zone)} ({utc})" if local else utc
-    return f"moved: {output.plain(done.label)} is due at {where}"
+    lines = [f"moved: {output.plain(done.label)} is due at {where}"]
+    if done.at_once:
+        lines.append(f"it is past, and goes out at once: {', '.join(done.at_once)}")
+    if done.expired:
+        lines.append(f"its deadline has passed, and nothing comes of it: {', '.join(done.expired)}")
+    return "\n".join(lines)
