@@ -248,6 +248,49 @@ def test_a_database_that_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
     assert lines[0]["why"] == "the database has not answered within 0.5 s"
 
 
+@pytest.mark.parametrize(("method", "path"), [("POST", LINK), ("GET", "/readyz")])
+def test_a_driver_that_hangs_over_its_own_cancel_is_not_waited_for(tmp_path: Path, method: str, path: str) -> None:
+    """A call that is given up is answered then, though it takes long to end; its late error is nobody's."""
+    hanging: list[asyncio.Task[Any]] = []
+    ended = asyncio.Event()
+
+    async def hang() -> None:
+        hanging.append(cast("asyncio.Task[Any]", asyncio.current_task()))
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await ended.wait()
+            raise StoreError("it has ended in its own way") from None
+
+    async def visit(server: Server) -> Answer:
+        for call in ("contact", "namespace"):
+            server.store.before(call, hang)
+        answer = await asyncio.wait_for(server.ask(method, path), 5)
+        assert not hanging[0].done()
+        ended.set()
+        await asyncio.wait(hanging, timeout=5)
+        assert hanging[0].done()
+        return answer
+
+    assert play(tmp_path, visit, seconds=0.2)[0].status == 503
+
+
+def test_who_waits_while_the_server_leaves_is_asked_to_come_again(tmp_path: Path) -> None:
+    """A request that is cut gets 503 and not 500, and its call is let go."""
+
+    async def visit(server: Server) -> Answer:
+        server.store.before("contact", lambda: asyncio.sleep(60))
+        asked = asyncio.ensure_future(server.ask("POST"))
+        await asyncio.sleep(0.1)
+        asked.cancel()
+        return await asked
+
+    answer, lines = play(tmp_path, visit)
+    assert (answer.status, answer.headers["retry-after"], answer.headers["connection"]) == (503, "60", "close")
+    assert PROTECTED.items() <= answer.headers.items()
+    assert [(line["event"], line["status"]) for line in lines] == [("request", 503)]
+
+
 def test_health_tells_why(tmp_path: Path) -> None:
     """A server without its database, or with an older one, is alive and not ready, and says why on one line."""
 

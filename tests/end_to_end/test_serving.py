@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import email
+import os
 import signal
 import socket
 import sqlite3
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import pytest
 
 from duly.testing.mail_sink import MailSink
 from tests.end_to_end.installation import ACCOUNT, Installation, reminder, settle_on, wait_until
@@ -25,6 +28,7 @@ LINK: Final = link_of(ANA)
 ONE_CLICK: Final = b"List-Unsubscribe=One-Click"
 AT_ONCE: Final = 50
 SLOW: Final = 20
+ANSWERED_SECONDS: Final = 11.0
 
 
 def knows_ana(duly: Installation) -> None:
@@ -173,6 +177,55 @@ def test_what_keeps_it_from_starting_is_one_line(duly: Installation) -> None:
     assert f"nobody can listen on 127.0.0.1, port {port}: Address already in use" in told[0].err
     assert "192.0.2.1" in told[1].err
     assert "duly migrate apply" in told[2].err
+
+
+@pytest.mark.parametrize("host", ["", "hôtel", "a" * 70, "ho\tst"])
+def test_a_host_that_is_none_is_one_line(duly_on_sqlite: Installation, host: str) -> None:
+    """What is empty, not ASCII, or no name at all: exit code 1, and a line that says what to write."""
+    told = duly_on_sqlite.run("serve", "--host", host, "--port", "0", code=1)
+    assert (told.out, len(told.complaints)) == ("", 1)
+    assert "--host" in told.err
+
+
+@pytest.mark.heavy
+def test_a_frozen_database_is_not_waited_for(own_cluster: Cluster, tmp_path: Path) -> None:
+    """While PostgreSQL is stopped as it stands, every answer comes within eleven seconds, and a drain ends too."""
+    from tests.stores.postgres_server import fresh_database  # noqa: PLC0415 - needs the driver
+
+    with fresh_database(own_cluster.url) as url:
+        duly = settle_on(url, tmp_path)
+        knows_ana(duly)
+        with serving(duly) as server, ThreadPoolExecutor(2) as visitors:
+            assert server.ask("GET", "/readyz").status == 200
+            with frozen(own_cluster):
+                began = time.monotonic()
+                answers = list(visitors.map(lambda one: server.ask(*one), [("POST", LINK), ("GET", "/readyz")]))
+                waited = time.monotonic() - began
+                asked = visitors.submit(server.ask, "POST", LINK)
+                time.sleep(0.5)
+                served = server.program.end(signal.SIGTERM, seconds=25)
+                assert asked.result().status == 503
+            assert [one.status for one in answers] == [503, 503]
+            assert waited < ANSWERED_SECONDS
+            assert served.code == 0
+
+
+@contextmanager
+def frozen(cluster: Cluster) -> Iterator[None]:
+    """PostgreSQL with every process of it stopped as it stands."""
+    everybody = [cluster.pid]
+    os.kill(cluster.pid, signal.SIGSTOP)  # first, so that it starts nobody any more
+    children = Path(f"/proc/{cluster.pid}/task/{cluster.pid}/children").read_text(encoding="ascii").split()
+    try:
+        for pid in map(int, children):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+                everybody.append(pid)
+        yield
+    finally:
+        for pid in reversed(everybody):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
 
 def test_it_outlives_its_database(own_cluster: Cluster, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
   reads one whose length is not told bounds it itself.
 - Every answer may be kept by nobody, loads nothing, is framed by nobody, and gives no address away when it is left.
 - One line is logged, and nothing in it names a person: the route and not the path, no address, no header.
+- Who still waits when the server leaves gets 503, and may come again.
 - A bug ends here. Its request is answered with 500 and told by its place.
 
 Sources: https://www.rfc-editor.org/rfc/rfc9111#section-5.2.2.5 (no-store), https://www.w3.org/TR/CSP3/,
@@ -12,6 +13,7 @@ https://www.w3.org/TR/referrer-policy/.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -35,6 +37,10 @@ TOO_LONG: Final = PlainTextResponse(
     f"A body may have {BODY_BYTES_MAX} bytes here.\n", 413, {"Connection": "close"}
 )  # what is still to come is not waited for
 
+LEAVING: Final = PlainTextResponse(
+    "The server is being stopped; come again in a minute.\n", 503, {"Connection": "close", "Retry-After": "60"}
+)
+
 
 class Edge:
     """The application with what holds for all of it. `requests` counts the answers; `reading` is a clock's."""
@@ -45,17 +51,20 @@ class Edge:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request of HTTP, the only kind there is without lifespan and WebSockets."""
-        began, status = self._reading(), 500
+        began, status, answering = self._reading(), 500, False
 
         async def send_on(message: Message) -> None:
-            nonlocal status
+            nonlocal status, answering
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, answering = message["status"], True
                 message = {**message, "headers": [*message["headers"], *HEADERS]}
             await send(message)
 
         try:
             await (TOO_LONG if _body_bytes(scope) > BODY_BYTES_MAX else self._app)(scope, receive, send_on)
+        except asyncio.CancelledError:  # the server leaves: who waits is asked to come again
+            if not answering:
+                await LEAVING(scope, receive, send_on)
         except Exception as error:  # noqa: BLE001 - FastAPI has answered it with 500
             self._log.request_failed(error)
         finally:

@@ -60,11 +60,14 @@ async def _serve(config: Config, host: str, port: int, say: Callable[[str], None
 @contextmanager
 def _listening(host: str, port: int) -> Iterator[socket.socket]:
     """A socket that listens. Raises InputError."""
+    if not host or not host.isascii():
+        raise InputError("--host: write an address, such as 127.0.0.1, or a name in ASCII; 0.0.0.0 is every address")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise InputError(f"nobody can listen on {host}, port {port}: {error.strerror}; see --host and --port") from None
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no name of a host"
+        raise InputError(f"nobody can listen on {host}, port {port}: {why}; see --host and --port") from None
     with listener:
         yield listener
 
