@@ -131,4 +131,4 @@ def surely_unsent(state: str, begun: bool, doubt: bool) -> bool:  # noqa: FBT001
 
 
 def _in_doubt(state: str, begun: bool, doubt: bool) -> bool:  # noqa: FBT001
-    return not begun and (doubt or state in ("uncertain", "held"))
+    return not begun and state != "folded" and (doubt or state in ("uncertain", "held"))
