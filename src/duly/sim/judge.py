@@ -52,6 +52,7 @@ class Judge:
     def restored(self) -> None:
         """The ledger has another past: an era begins."""
         self.truth.era += 1
+        self.truth.expect_no_revision()
         for checker in self._checkers:
             checker.restored()
 

@@ -21,14 +21,14 @@ select delivery_id, number, outcome, request_id, covered from attempt_result;
 select id, delivery_id, kind, from_state, to_state, actor, reason, evidence from event where id > :seen order by id;
 
 -- name: forbidden
--- Why nothing may be begun for these deliveries: the reminder or the delivery is cancelled, or the contact suppressed.
+-- Why nothing may be begun for these deliveries: the reminder or the delivery is cancelled, or somebody opted out.
 select d.id,
-       case when r.status = 'cancelled' then 'cancelled' when w.called_off then 'called off' else 'suppressed' end
+       case when r.status = 'cancelled' then 'cancelled' when w.called_off then 'called off' else 'opted out' end
 from delivery d
 join work w on w.delivery_id = d.id
 join reminder r on r.id = d.reminder_id
-join contact k on k.id = d.contact_id
-where r.status = 'cancelled' or w.called_off or k.suppressed is not null;
+where r.status = 'cancelled' or w.called_off
+   or exists (select 1 from consent c where c.contact_id = d.contact_id and c.kind = 'opt_out');
 
 -- name: next_due
 select min(next_due_at) from reminder where next_due_at is not null and status = 'active';

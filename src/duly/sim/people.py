@@ -8,27 +8,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from duly.core import keys
+from duly.core.consent import ALL, Kind, Said
 from duly.core.model import Channel, NewContact, NewReminder
+from duly.core.schedule import ONCE
 from duly.core.states import State
 from duly.errors import InputError, NotFound, StoreUnavailable
 from duly.flows.holds import Verdict, decide_hold
 from duly.flows.redrive import redrive
-from duly.ports import Store
+from duly.flows.revise import Wish, revise_reminder
+from duly.intake import zones
+from duly.ports import NewConsent, Store
 from duly.sim.chance import Chance
 from duly.sim.clocks import Time
 from duly.sim.plan import Feature, Plan, ReminderPlan
-from duly.sim.truth import OPERATOR, Truth
+from duly.sim.truth import OPERATOR, Expected, Truth
 from duly.sim.turns import Turn
 from duly.sim.workers import NAMESPACE
 
-__all__ = ["APPLICATION", "People", "until_answered"]
+__all__ = ["APPLICATION", "People", "delivery_of", "until_answered"]
 
 RETRY_SECONDS: Final = (0.1, 5.0)
 RETRY_DOUBLINGS_MAX: Final = 8
@@ -54,7 +58,7 @@ JUST_DUE_SECONDS: Final = (0.0005, 1.0)
 WISH_PART: Final = 0.5
 APPLICATION: Final = "application"
 
-Wish = Callable[[], Awaitable[object]]
+Ask = Callable[[], Awaitable[object]]
 Do = Callable[[NewReminder], Coroutine[Any, Any, None]]
 
 
@@ -62,7 +66,7 @@ class Entry(NamedTuple):
     """Something that was asked for, and when it was answered."""
 
     at_us: int
-    wish: Wish
+    wish: Ask
 
 
 @dataclass(slots=True)
@@ -101,7 +105,7 @@ class People:
         if self.plan.has(Feature.DECISIONS):
             yield OPERATOR, self._decide_holds
 
-    async def ask(self, wish: Wish) -> None:
+    async def ask(self, wish: Ask) -> None:
         """Ask until the answer is there, and write it down."""
         await until_answered(self.time, self.chance, wish)
         self.book.entries.append(Entry(self.time.us, wish))
@@ -127,7 +131,7 @@ class People:
         cue = self._cue(feature)
         if cue is Cue.JUST_DUE:
             latest, cue = wanted.due_at + self.chance.spread(*JUST_DUE_SECONDS), None
-        delivery = _delivery(reminder, self.chance.pick(reminder.channels))
+        delivery = delivery_of(reminder, self.chance.pick(reminder.channels))
         await Turn("later", Time().after(latest), None if cue is None else lambda: self._stands(delivery, cue))
         await do(reminder)
 
@@ -150,27 +154,30 @@ class People:
         await self.ask(lambda: self.store.schedule([reminder]))
         for channel in reminder.channels:
             if reminder.key not in self.cancelled:
-                self.truth.expected.setdefault(_delivery(reminder, channel), f"{reminder.key} by {channel}")
+                wanted = Expected(reminder.id, f"{reminder.key} by {channel}")
+                self.truth.expected.setdefault(delivery_of(reminder, channel), wanted)
 
     async def _cancel(self, reminder: NewReminder) -> None:
         """What was cancelled may never have become a delivery."""
-        delivery = _delivery(reminder, self.chance.pick(reminder.channels))
+        delivery = delivery_of(reminder, self.chance.pick(reminder.channels))
         whole = self.chance.happens(0.5)
         target = {"reminder": reminder.id, "delivery": None} if whole else {"reminder": None, "delivery": delivery}
         await self.ask(lambda: _if_there(self.store.cancel(APPLICATION, "not needed any more", **target)))
         if whole:
             self.cancelled.add(reminder.key)
-            for channel in reminder.channels:
-                self.truth.expected.pop(_delivery(reminder, channel), None)
+            self.truth.expect_nothing_of(reminder.id)
 
     async def _opt_out(self, reminder: NewReminder) -> None:
-        contact = self.chance.pick(reminder.contacts).id
-        await self.ask(lambda: _if_there(self.store.suppress(APPLICATION, "opted_out", contact)))
+        said = Said(Kind.OPT_OUT, ALL, None, APPLICATION, "wants no more")
+        told = [NewConsent(self.chance.pick(reminder.contacts), said)]
+        await self.ask(lambda: self.store.record_consent(APPLICATION, reminder.account, told))
 
     async def _reschedule(self, reminder: NewReminder) -> None:
         due = self.time.now() + timedelta(seconds=self.chance.between(-60.0, self.plan.horizon_seconds * 0.3))
         lasts = reminder.deadline_at - reminder.next_due_at
-        await self.ask(lambda: _if_there(self.store.reschedule(APPLICATION, "moved", reminder.id, due, due + lasts)))
+        moved = replace(reminder, notify_at=due.isoformat(), next_due_at=due, deadline_at=due + lasts)
+        wish = Wish(moved, APPLICATION, "moved", keep_body=True, wake=True)
+        await self.ask(lambda: _if_there(revise_reminder(self.store, zones.known, wish)))
 
     def _reminder(self, wanted: ReminderPlan) -> NewReminder:
         """The same values every time: a repeat is the same body."""
@@ -235,7 +242,7 @@ class People:
         await until_answered(self.time, self.chance, wish)
 
 
-async def until_answered(time: Time, chance: Chance, wish: Wish) -> None:
+async def until_answered(time: Time, chance: Chance, wish: Ask) -> None:
     """Repeat a wish until the database has answered."""
     tries = 0
     while True:
@@ -256,8 +263,9 @@ async def _if_there(wish: Awaitable[object]) -> object:
         return error
 
 
-def _delivery(reminder: NewReminder, channel: Channel) -> bytes:
-    return keys.delivery_id(NAMESPACE, reminder.account, reminder.key, "once", channel)
+def delivery_of(reminder: NewReminder, channel: Channel, label: str = ONCE) -> bytes:
+    """The delivery of an occurrence by a channel."""
+    return keys.delivery_id(NAMESPACE, reminder.account, reminder.key, label, channel)
 
 
 def _contact(wanted: ReminderPlan, channel: Channel) -> NewContact:

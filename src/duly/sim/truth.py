@@ -14,7 +14,7 @@ the ledger had every right to believe it, until evidence comes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -27,6 +27,7 @@ __all__ = [
     "OPERATOR",
     "Checker",
     "Complaint",
+    "Expected",
     "Heard",
     "Left",
     "Promised",
@@ -98,6 +99,14 @@ class Promised(NamedTuple):
     due_at: int
 
 
+class Expected(NamedTuple):
+    """A delivery that must exist in the end: of which reminder it is, and for what."""
+
+    reminder: bytes
+    why: str
+    revised: bool = False  # somebody was told that it comes in the place of another one
+
+
 @dataclass(slots=True)
 class Truth:
     """What really is: the ledger as it is committed, what receivers accepted, and what people asked for."""
@@ -110,7 +119,23 @@ class Truth:
     heard: list[Heard] = field(default_factory=list)
     promised: dict[bytes, Promised] = field(default_factory=dict)  # what reminders were last moved to
     may_resend: Callable[[bytes], bool] = lambda _: False  # whether a policy lets this delivery be sent again in doubt
-    expected: dict[bytes, str] = field(default_factory=dict)  # deliveries that must exist in the end, and why
+    expected: dict[bytes, Expected] = field(default_factory=dict)  # deliveries that must exist in the end
+
+    def expect_instead(self, reminder: bytes, deliveries: Mapping[bytes, str]) -> None:
+        """A reminder was revised: these come in the place of what has not come yet."""
+        self._forget(lambda one, wanted: wanted.reminder == reminder and one not in self.ledger.standing)
+        self.expected |= {one: Expected(reminder, why, revised=True) for one, why in deliveries.items()}
+
+    def expect_nothing_of(self, reminder: bytes) -> None:
+        """It was cancelled."""
+        self._forget(lambda _, wanted: wanted.reminder == reminder)
+
+    def expect_no_revision(self) -> None:
+        """What was revised may be forgotten, and is asked for again."""
+        self._forget(lambda _, wanted: wanted.revised)
+
+    def _forget(self, which: Callable[[bytes, Expected], bool]) -> None:
+        self.expected = {one: wanted for one, wanted in self.expected.items() if not which(one, wanted)}
 
     def of(self, delivery: bytes) -> list[Taken]:
         """What was accepted of a delivery, whenever."""

@@ -15,8 +15,10 @@ from typing import Any, Final, cast
 
 from duly.core import keys
 from duly.core.model import OnDoubt
+from duly.core.revising import named
+from duly.core.schedule import ONCE
 from duly.core.states import FINAL, State
-from duly.ports import Settled, Store
+from duly.ports import Revision, Settled, Store
 from duly.sim.chance import Chance
 from duly.sim.clocks import Time
 from duly.sim.faults import Faults
@@ -25,7 +27,7 @@ from duly.sim.judge import Judge
 from duly.sim.ledger import AttemptRow, Change, Ledger
 from duly.sim.messages import Messages, kept_us
 from duly.sim.network import Network
-from duly.sim.people import APPLICATION, People
+from duly.sim.people import APPLICATION, People, delivery_of
 from duly.sim.plan import Feature, Plan
 from duly.sim.ports import Queue, SimStore
 from duly.sim.post import POSTMAN, Postman
@@ -210,13 +212,20 @@ class World:
         self.history.add(self.time.us, life.name, call, arguments, "->", reply, *([change] if change else []))
         if change is not None:
             self._changed(change)
-        if call == "reschedule" and reply is True:
-            self.judge.moved(arguments[2], Time.us_of(arguments[3]))
+        if call == "revise" and reply is True:
+            self._revised(arguments[2])
         if call == "settle":
             self.judge.settling(Settling(life, arguments[0], arguments[1]))
         if isinstance(reply, Settled):
             for row in arguments[1]:
                 self.judge.settled(row)
+
+    def _revised(self, revision: Revision) -> None:
+        new, label = revision.reminder, named(ONCE, revision.generation)
+        self.judge.moved(new.id, Time.us_of(new.next_due_at))
+        self.truth.expect_instead(
+            new.id, {delivery_of(new, channel, label): f"{new.key}, {label}, by {channel}" for channel in new.channels}
+        )
 
     def _changed(self, change: Change) -> None:
         for before, after in change.moves:

@@ -1,45 +1,18 @@
-"""What an operator changes besides a cancel: a reminder's moment, a dead letter's end.
-
-Each change is looked at under the writer's turn and leaves an event with who did it and why. A reminder's
-revision rises with the change, so that no admission of before can begin.
-"""
+"""Redrive: dead letters return to work. What is dead is looked at under the writer's turn."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Final, NamedTuple
 
-from duly.core import keys
 from duly.core.states import State
-from duly.errors import NotFound
-from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
 from duly.stores.sqlite.guarding import closings
 from duly.stores.sqlite.moves import Entries, endings
 
-__all__ = ["requeue", "reschedule"]
+__all__ = ["requeue"]
 
 DEAD_LETTERS: Final = frozenset({State.DEAD, State.REJECTED})
-
-
-def reschedule(
-    db: Database, actor: str, reason: str, reminder: bytes, next_due_at: datetime, deadline_at: datetime
-) -> bool:
-    """See Store.reschedule."""
-    moments = {"next_due_at": stored.micros(next_due_at), "deadline_at": stored.micros(deadline_at)}
-    with db.writing():
-        seen = db.row("reminder_seen", id=reminder)
-        if seen is None:
-            raise NotFound(f"no reminder has the id {keys.show(reminder)}: nothing was rescheduled")
-        account, status = seen
-        changed = db.change("reminder_reschedule", id=reminder, **moments)
-        if changed:
-            db.change_one("event_add", account, reminder, None, "rescheduled", status, status, actor, reason, None)
-    return bool(changed)
-
-
-# --- dead letters --------------------------------------------------------------------------------
 
 
 class Asked(NamedTuple):

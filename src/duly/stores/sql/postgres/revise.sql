@@ -16,8 +16,12 @@ where l.account_id = $1 and l.reminder_id = $2::uuid
 order by l.created_at, l.id;
 
 -- name: lock_revision
--- $1 id. First of all locks, as for a cancel: a begin waits for it.
-select account_id, revision, status, next_due_at from reminder where id = $1::uuid for update;
+-- $1 id. First of all locks, as for a cancel: a begin waits for it. What a restore guard covers may have been sent: it is
+-- not moved out of its reach, also where the guard was opened since somebody looked.
+select account_id, revision, status, next_due_at from reminder
+where id = $1::uuid and not exists (
+  select from guard g where next_due_at <= least(clock_timestamp(), coalesce(g.closed_at, 'infinity')))
+for update;
 
 -- name: revise_reminder
 -- $1 id of a locked reminder, $2 actor, $3 reason, $4 whether the body as first submitted stays, $5 generation, and one

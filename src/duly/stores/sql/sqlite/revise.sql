@@ -18,6 +18,8 @@ where l.account_id = :account and l.reminder_id = :reminder
 order by l.created_at, l.id;
 
 -- name: reminder_revise
+-- What a restore guard covers may have been sent: it is not moved out of its reach, also where the guard was opened since
+-- somebody looked.
 update reminder
 set recipient_id = :recipient, inline = :inline, addresses = :addresses, channels = :channels, template = :template,
     data = :data, "to" = :to, notify_at = :notify_at, zone = :zone, deadline = :deadline, deadline_at = :deadline_at,
@@ -27,4 +29,5 @@ set recipient_id = :recipient, inline = :inline, addresses = :addresses, channel
     quiet_hours = :quiet_hours, group_key = :group, generation = :generation, template_version = :template_version,
     body_hash = case when :keep_body then body_hash else :body_hash end,
     status = case when status = 'paused' and not :wake then 'paused' else 'active' end, revision = revision + 1
-where id = :id and revision = :seen and next_due_at is :seen_due and status <> 'cancelled';
+where id = :id and revision = :seen and next_due_at is :seen_due and status <> 'cancelled' and not exists (
+  select 1 from guard g where next_due_at <= min(db_now(), coalesce(g.closed_at, db_now())));
