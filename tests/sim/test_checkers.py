@@ -628,5 +628,6 @@ def _accepted_as(scene: Scene, *names: str) -> None:
 
 def test_every_checker_is_asked() -> None:
     """No checker of the package is left out of the list."""
-    kinds = {kind for kind in Checker.__subclasses__() if kind.__module__.startswith("duly.sim.checkers.")}
+    bases = [kind for kind in Checker.__subclasses__() if kind.__module__.startswith("duly.sim.checkers.")]
+    kinds = {one for kind in bases for one in (kind.__subclasses__() or [kind])}
     assert kinds == set(CHECKERS)

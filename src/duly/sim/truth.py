@@ -19,7 +19,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from duly.core.model import Outcome, Settlement
+from duly.sim.facts import Facts, Occurrence
 from duly.sim.ledger import Change, Ledger
+from duly.sim.plan import draw
 from duly.sim.scheduler import Incarnation
 
 __all__ = [
@@ -112,6 +114,7 @@ class Truth:
     """What really is: the ledger as it is committed, what receivers accepted, and what people asked for."""
 
     ledger: Ledger
+    facts: Facts = field(default_factory=lambda: Facts(draw(0)))  # what was asked for and committed
     taken: dict[bytes, list[Taken]] = field(default_factory=dict)
     era: int = 0
     names_message: Callable[[str], bool] = lambda _: True
@@ -126,9 +129,11 @@ class Truth:
         self._forget(lambda one, wanted: wanted.reminder == reminder and one not in self.ledger.standing)
         self.expected |= {one: Expected(reminder, why, revised=True) for one, why in deliveries.items()}
 
-    def expect_nothing_of(self, reminder: bytes) -> None:
-        """It was cancelled."""
-        self._forget(lambda _, wanted: wanted.reminder == reminder)
+    def absent(self) -> Iterator[tuple[bytes, Expected]]:
+        """What must exist in the end and does not yet. Of a cancelled reminder nothing has to."""
+        for delivery, wanted in self.expected.items():
+            if delivery not in self.ledger.standing and wanted.reminder not in self.facts.now.cancelled:
+                yield delivery, wanted
 
     def expect_no_revision(self) -> None:
         """What was revised may be forgotten, and is asked for again."""
@@ -136,6 +141,11 @@ class Truth:
 
     def _forget(self, which: Callable[[bytes, Expected], bool]) -> None:
         self.expected = {one: wanted for one, wanted in self.expected.items() if not which(one, wanted)}
+
+    def occurrence(self, delivery: bytes) -> Occurrence | None:
+        """What a delivery is for; None if it is not there, or no schedule names it."""
+        standing = self.ledger.standing.get(delivery)
+        return None if standing is None else self.facts.occurrence(delivery, standing.reminder)
 
     def of(self, delivery: bytes) -> list[Taken]:
         """What was accepted of a delivery, whenever."""
