@@ -73,7 +73,7 @@ FAULTS: Final = (
         "stores/sqlite/settling.py",
         "    return (row.state, row.fence, row.attempts) == (State.SENDING, new.fence, new.number)\n",
         "    return row.state is State.SENDING\n",
-        ("WritesAreFenced",),
+        ("WritesAreFenced", "EveryMoveIsExplained"),
     ),
     Planted(
         "acceptance needs a fence",

@@ -78,7 +78,7 @@ class Book:
     entries: list[Entry] = field(default_factory=list)
 
     def since(self, us: int) -> Iterator[Entry]:
-        """What was answered from a moment on, and what is answered while somebody reads, so that the last word is last."""
+        """What was answered from a moment on, and meanwhile, while somebody reads: the last word stays the last."""
         return (entry for entry in self.entries if entry.at_us >= us)
 
 
