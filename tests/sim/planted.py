@@ -181,7 +181,7 @@ FAULTS: Final = (
             "\n"
             "        begun = Begun({item.lease.row.id: item.lease.row.attempts + 1 for item in ready}, {})\n"
         ),
-        ("NoRequestWithoutAttempt",),
+        ("NoRequestWithoutAttempt", "NotSentHasNotLeft"),
     ),
     Planted(
         "a hidden second request",
