@@ -37,6 +37,7 @@ FAILED_ONCE: Final = {
     136: "what was cancelled again after a restore was still expected to come",
     1350: "a rule that was over was revised from a slot of its past",
     2105: "evidence about a delivery that was not there yet was swallowed",
+    5145: "a redrive sent an occurrence in whose place a newer version of its reminder had let another come",
     5070: "a reschedule moved a delivery out of the restore guard",
     202136: "two names that came after an operator's word were not compared",
     1000928: "the world was over while a worker still stood still with an answer in its hands",

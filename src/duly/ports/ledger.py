@@ -268,8 +268,9 @@ class Store(Protocol):
     async def requeue(self, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
         """Return dead and rejected deliveries to ready, under the same id, their attempts spared. Repeatable.
 
-        Returns those that were. One that falls under a restore guard (due before its closing) becomes uncertain
-        instead. Leaves an event `redriven` at each.
+        Returns those that were; not one in whose place a newer version of its reminder lets another come. One that
+        falls under a restore guard (due before its closing) becomes uncertain instead. Leaves an event `redriven` at
+        each.
         """
         ...
 

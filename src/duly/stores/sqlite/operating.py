@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from duly.core.revising import is_replaced
 from duly.core.states import State
 from duly.stores.sqlite.connect import Database
 from duly.stores.sqlite.guarding import closings
@@ -24,7 +25,9 @@ class Asked(NamedTuple):
 def requeue(db: Database, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
     """See Store.requeue."""
     with db.writing():
-        dead = [row for row in endings(db, _each_once(deliveries)).values() if row.state in DEAD_LETTERS]
+        asked = _each_once(deliveries)
+        replaced = _replaced(db, asked)
+        dead = [row for row in endings(db, asked).values() if row.state in DEAD_LETTERS and row.id not in replaced]
         guards, entries = closings(db), Entries()
         for row in dead:
             target = State.UNCERTAIN if guards.cover(row.due_at) else State.READY
@@ -36,3 +39,9 @@ def requeue(db: Database, actor: str, reason: str, deliveries: Sequence[bytes]) 
 
 def _each_once(deliveries: Iterable[bytes]) -> list[Asked]:
     return [Asked(delivery) for delivery in dict.fromkeys(deliveries)]
+
+
+def _replaced(db: Database, asked: Iterable[Asked]) -> set[bytes]:
+    """Those in whose place another generation has come, or will."""
+    found = db.rows("generations", ids=b"".join(one.id for one in asked))
+    return {delivery for delivery, newer, *seen in found if newer or is_replaced(*seen)}

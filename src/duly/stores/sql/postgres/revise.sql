@@ -39,3 +39,15 @@ with r as (
   returning id, account_id, status)
 insert into event (account_id, reminder_id, kind, from_state, to_state, actor, reason)
 select r.account_id, r.id, 'revised', $33, r.status, $2, $3 from r;
+
+-- name: generations
+-- $1 ids of deliveries: whether another one of the same occurrence was written later, and how its reminder stands. The
+-- reminders are locked, so that none is revised before what was asked for is done.
+select d.id,
+       exists (select from delivery o
+               where o.account_id = d.account_id and o.reminder_id = d.reminder_id and o.channel = d.channel
+                 and o.created_at > d.created_at and o.occurrence like split_part(d.occurrence, '#', 1) || '#%'),
+       d.occurrence, r.generation, r.schedule
+from delivery d join reminder r on r.id = d.reminder_id
+where d.id = any (array(select unnest($1::uuid[])))
+order by r.id for share of r;

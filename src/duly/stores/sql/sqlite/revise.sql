@@ -31,3 +31,14 @@ set recipient_id = :recipient, inline = :inline, addresses = :addresses, channel
     status = case when status = 'paused' and not :wake then 'paused' else 'active' end, revision = revision + 1
 where id = :id and revision = :seen and next_due_at is :seen_due and status <> 'cancelled' and not exists (
   select 1 from guard g where next_due_at <= min(db_now(), coalesce(g.closed_at, db_now())));
+
+-- name: generations
+-- :ids of deliveries: whether another one of the same occurrence was written later, and how its reminder stands.
+with recursive place (at) as (select 1 union all select at + 16 from place where at + 16 < length(:ids))
+select d.id,
+       exists (select 1 from delivery o
+               where o.account_id = d.account_id and o.reminder_id = d.reminder_id and o.channel = d.channel
+                 and o.created_at > d.created_at
+                 and o.occurrence like substr(d.occurrence || '#', 1, instr(d.occurrence || '#', '#')) || '%'),
+       d.occurrence, r.generation, r.schedule
+from place cross join delivery d on d.id = substr(:ids, place.at, 16) join reminder r on r.id = d.reminder_id;
