@@ -36,6 +36,7 @@ class Planted:
     replacement: str
     caught_by: tuple[str, ...]  # names of checkers
     also: tuple[tuple[str, str, str], ...] = ()  # further edits: where several defences would have to fall
+    first_seed: int = 1  # where it begins to look for it: the worlds that show it are rare among the first
 
     def edits(self) -> tuple[tuple[str, str, str], ...]:
         """All of its edits: file, original, replacement."""
@@ -230,6 +231,7 @@ FAULTS: Final = (
         "(start := wanted[delivery]).fence == fence and ",
         "(start := wanted[delivery]) and ",
         ("WritesAreFenced",),
+        first_seed=501,
     ),
     Planted(
         "a batch that comes twice is taken twice",
