@@ -364,7 +364,6 @@ MOVED = {"from": "2026-12-01T14:00:00Z", "to": "2026-12-01T08:00:00Z", "zone": "
         (event("paused", "schedule_cannot_be_read"), "ana paused it, because this version cannot read its schedule."),
         (event("resumed", "it is settled"), "ana resumed it: it is settled."),
         (event("revised", "newer_version"), "ana changed it, because a newer version of it was submitted."),
-        (event("rescheduled", "moved"), "ana moved it: moved."),
     ],
 )
 def test_what_happened_to_a_reminder_is_told(happened: dict[str, Any], words: str) -> None:

@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from duly.core.model import NewReminder
-from duly.core.revising import GENERATIONS_MAX, Fate, Plan, Revised, Standing, Whom, labels_of, named, revise
+from duly.core.revising import (
+    GENERATIONS_MAX,
+    Fate,
+    Plan,
+    Revised,
+    Standing,
+    Whom,
+    is_replaced,
+    labels_of,
+    named,
+    revise,
+)
 from duly.core.schedule import Schedule, read_repeat
 from duly.core.states import State
 from duly.testing.builders import new_reminder
@@ -202,3 +213,25 @@ def test_a_label_carries_its_generation() -> None:
     """The first one is not named."""
     assert (named("once", 1), named("-PT1H", 3)) == ("once", "-PT1H#3")
     assert named("2026-12-01T09:00", 3) == "2026-12-01T09:00"
+
+
+@pytest.mark.parametrize(
+    ("occurrence", "generation", "before", "replaced"),
+    [
+        ("once", 1, (), False),
+        ("once", 2, (), True),
+        ("once#2", 2, (), False),
+        ("-PT2H", 2, (2, 1), True),
+        ("-PT2H", 2, (1,), False),  # it was done on another channel, and is not sent again
+        ("2026-12-10T09:00", 2, (1,), False),
+    ],
+)
+def test_what_a_newer_generation_replaces(
+    occurrence: str,
+    generation: int,
+    before: tuple[int, ...],
+    replaced: bool,
+) -> None:
+    """An occurrence of an older generation whose label the reminder has still."""
+    schedule = Schedule(ANCHOR, before=tuple(timedelta(hours=hours) for hours in before)).to_text() if before else None
+    assert is_replaced(occurrence, generation, schedule) is replaced

@@ -16,6 +16,7 @@ from duly.errors import StoreError
 from duly.flows.revise import LOOKS_MAX, Wish, revise_reminder
 from duly.flows.tick import tick
 from duly.intake import zones
+from duly.ports import Revision
 from duly.testing.builders import NAMESPACE, PROVIDERS, new_reminder
 from duly.testing.driving import drive
 from tests.flows.scene import Scene
@@ -75,7 +76,9 @@ def test_somebody_else_was_quicker(scene: Scene) -> None:
             seen = await standing(*arguments)
             if looks < self.looks_max:
                 later = seen.now + timedelta(hours=looks)
-                await scene.store.reschedule("bob", "again", new.id, later, later + timedelta(hours=8))
+                moved = replace(new, next_due_at=later, deadline_at=later + timedelta(hours=8))
+                revision = Revision(moved, seen.revision, seen.next_due_at, 1, (), keep_body=True)
+                assert await scene.store.revise("bob", "again", revision)
             return seen
 
         async def revise(self, *arguments: Any) -> Any:

@@ -234,7 +234,7 @@ def _event(event: Mapping[str, Any], place: Place) -> str:
         case "retimed":
             moments = f"from {told_moment(evidence['from'], place)} to {told_moment(evidence['to'], place)}"
             return f"{when} {actor} moved its next occurrence {moments}{_because(event['reason'])}."
-        case "paused" | "resumed" | "revised" | "rescheduled" as kind:
+        case "paused" | "resumed" | "revised" as kind:
             return f"{when} {actor} {_DONE[kind]} it{_because(event['reason'])}."
     return f"{when} {actor} made it {event['to']}: {event['reason']}."
 
@@ -243,7 +243,6 @@ _DONE: Final[Mapping[str, str]] = {
     "paused": "paused",
     "resumed": "resumed",
     "revised": "changed",
-    "rescheduled": "moved",
 }
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "Standing",
     "Whom",
     "base_label",
+    "is_replaced",
     "labels_of",
     "named",
     "revise",
@@ -122,6 +123,18 @@ def named(label: str, generation: int) -> str:
 def base_label(occurrence: str) -> str:
     """The label without its generation."""
     return occurrence.partition("#")[0]
+
+
+def is_replaced(occurrence: str, generation: int, schedule: str | None) -> bool:
+    """Whether its reminder's newer generation lets another occurrence come in the place of this one.
+
+    `schedule` is the reminder's, as it is: an offset that was done when it was revised is not in it any more.
+    """
+    base, _, number = occurrence.partition("#")
+    if int(number or 1) >= generation:
+        return False
+    offsets = () if schedule is None else Schedule.from_text(schedule).before
+    return base == ONCE or base in map(offset_label, offsets)
 
 
 def labels_of(new: NewReminder) -> tuple[str, ...]:

@@ -49,24 +49,3 @@ select account_id, status, next_due_at is not null from reminder where id = :id;
 -- How many, and how many of them were sent.
 select count(*), count(*) filter (where status = 'sent') from delivery
 where account_id = :account and reminder_id = :reminder and status is not null;
-
--- name: contact_suppress
-update contact set suppressed = :reason, revision = revision + 1 where id = :id and suppressed is null;
-
--- name: contact_account
-select account_id from contact where id = :id;
-
--- name: contact_there
-select exists (select 1 from contact where id = :id);
-
--- name: suppress_events
--- At every open delivery of the contact. Reads the open work from end to end, which is rare enough to need no index.
-insert into event (at, account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
-select db_now(), account_id, reminder_id, delivery_id, 'suppressed', stands, stands, :actor, :reason
-from (select *, case when begun then 'sending' else state end as stands from work where contact_id = :id);
-
--- name: reminder_reschedule
--- What was due under a restore guard may have been sent: it is left to the tick, and not moved out of the guard's reach.
-update reminder set next_due_at = :next_due_at, deadline_at = :deadline_at, revision = revision + 1
-where id = :id and status = 'active' and next_due_at is not null and not exists (
-  select 1 from guard g where next_due_at <= min(db_now(), coalesce(g.closed_at, db_now())));
