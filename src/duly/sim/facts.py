@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from duly.core import keys
 from duly.core.consent import ALL, EVERYTHING, Kind
-from duly.core.model import Channel
+from duly.core.model import Channel, NewReminder
 from duly.sim.plan import Plan, ReminderPlan, Settings
 from duly.sim.times import Slot, slots_of
 
@@ -50,6 +50,7 @@ class Committed:
     disabled: set[tuple[bytes, Channel]] = field(default_factory=set)
     zones: dict[bytes, str | None] = field(default_factory=dict)
     moved: dict[bytes, int] = field(default_factory=dict)  # recipients: when they last moved
+    own: dict[bytes, str | None] = field(default_factory=dict)  # reminders that said another zone than was known then
     begun: dict[bytes, dict[int, int]] = field(default_factory=dict)  # deliveries: when attempts under a cap began
     left: set[tuple[bytes, int]] = field(default_factory=set)  # attempts of which a request left
 
@@ -100,8 +101,10 @@ class Facts:
         return self._occurrences[delivery]
 
     def zone(self, one: ReminderPlan) -> str | None:
-        """Where its recipient lives."""
-        recipient = recipient_id(one)
+        """Where its recipient lives, or is for this reminder."""
+        reminder, recipient = reminder_id(one), recipient_id(one)
+        if reminder in self.now.own:
+            return self.now.own[reminder]
         return self.now.zones.get(recipient, self.plan.person(one.recipient).zone)
 
     def slots(self, one: ReminderPlan) -> tuple[Slot, ...]:
@@ -199,8 +202,17 @@ def _resume(now: Committed, call: Call) -> None:
 
 
 def _revise(now: Committed, call: Call) -> None:
+    reminder = call.said[2].reminder
+    now.own.pop(reminder.id, None)
+    _keep_own(now, reminder)
     if call.said[2].wake:
-        _go_on(now, call.said[2].reminder.id, call.at_us)
+        _go_on(now, reminder.id, call.at_us)
+
+
+def _keep_own(now: Committed, reminder: NewReminder) -> None:
+    """A zone that it says is its own where another one is known."""
+    if now.zones.get(reminder.recipient, reminder.recipient_zone) != reminder.recipient_zone:
+        now.own[reminder.id] = reminder.recipient_zone
 
 
 def _cancel(now: Committed, call: Call) -> None:
@@ -208,6 +220,9 @@ def _cancel(now: Committed, call: Call) -> None:
 
 
 def _schedule(now: Committed, call: Call) -> None:
+    for row in call.said[0]:
+        if row.id not in now.asked:
+            _keep_own(now, row)
     now.asked |= {row.id for row in call.said[0]}
 
 
