@@ -24,6 +24,7 @@ from duly.core.schedule.sets import is_set
 from duly.core.schedule.walking import (
     WALKED_SLOTS_MAX,
     Run,
+    anchor,
     first,
     first_after,
     following,
@@ -41,6 +42,7 @@ __all__ = [
     "Run",
     "Schedule",
     "Slot",
+    "anchor",
     "first",
     "first_after",
     "following",

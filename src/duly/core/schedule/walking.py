@@ -26,6 +26,7 @@ from duly.core.schedule.stepping import Days, Filtered, Grid, Stepping, mask_of
 __all__ = [
     "WALKED_SLOTS_MAX",
     "Run",
+    "anchor",
     "first",
     "first_after",
     "following",
@@ -104,6 +105,12 @@ def following(schedule: Schedule, zone: tzinfo | None, label: str) -> Slot | Non
     course = _course(schedule, zone or UTC)
     place = course.place(label)
     return next((slot for slot in course.since(place.due_at) if _is_behind(slot, place)), None)
+
+
+def anchor(schedule: Schedule, zone: tzinfo | None) -> datetime | None:
+    """The instant before which its slots lie; None if they lie before none."""
+    course = _course(schedule, zone or UTC)
+    return course.anchor if isinstance(course, Listed) and course.before else None
 
 
 @lru_cache(ANSWERS_CACHED_MAX)
