@@ -22,7 +22,7 @@ demo: $(VENV)/.has-demo ## see the whole path work, on a throw-away database, wi
 	@$(VENV)/bin/duly demo
 
 test: $(VENV)/.has-test ## run every test, on SQLite and on a real PostgreSQL; core and flows need full branch coverage
-	@$(PYTHON) -m pytest --cov --cov-report=
+	@$(PYTHON) -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder --cov --cov-report=
 	@echo "Coverage of every room, for your information:"
 	@$(PYTHON) -m coverage report --skip-covered
 	@echo "Coverage of core and flows, which must be whole:"
