@@ -23,7 +23,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -34,6 +33,8 @@ from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
+
+from tests.ports import free_port
 
 __all__ = ["Cluster", "NoServer", "cluster", "fresh_database", "postgres_or_skip", "server", "standby"]
 
@@ -106,19 +107,13 @@ def _unprivileged() -> dict[str, int]:
     return {"user": entry.pw_uid, "group": entry.pw_gid}
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class Cluster:
     """A throw-away cluster: its data lives in a temporary folder, and goes when it stops."""
 
     def __init__(self, binaries: Path, *, durable: bool) -> None:
         self.binaries = binaries
         self._folder = Path(tempfile.mkdtemp(prefix="duly-postgres-"))
-        self._port = _free_port()
+        self._port = free_port()
         self._settings = SETTINGS if durable else SETTINGS + VOLATILE
         self._server: subprocess.Popen[bytes] | None = None
 
