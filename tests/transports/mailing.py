@@ -54,7 +54,7 @@ async def transport(sink: MailSink, **options: Any) -> AsyncIterator[SmtpTranspo
         "host": sink.host,
         "port": sink.port,
         "security": "none",
-        "timeout_seconds": 5.0,
+        "timeout_seconds": 30.0,
     }
     opened = SmtpTransport(**(parts | options))
     try:

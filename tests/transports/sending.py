@@ -20,8 +20,8 @@ def post(url: str, body: bytes = b"{}", headers: tuple[tuple[str, str], ...] = H
 
 
 def transport(**settings: Any) -> HttpTransport:
-    """A transport that may connect to loopback, with short times, unless the test says otherwise."""
-    chosen: dict[str, Any] = {"reading": time.monotonic, "timeout_seconds": 5, "allow_private_networks": True}
+    """A transport that may connect to loopback, without haste, unless the test says otherwise."""
+    chosen: dict[str, Any] = {"reading": time.monotonic, "timeout_seconds": 30, "allow_private_networks": True}
     return HttpTransport(**{**chosen, **settings})
 
 
