@@ -296,7 +296,7 @@ def _back_up_postgres(url: str, folder: Path) -> Callable[[Installation], Any]:
 
 
 def _run(command: list[Any]) -> None:
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=180)
     assert done.returncode == 0, done.stderr
 
 

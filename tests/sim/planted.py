@@ -49,7 +49,8 @@ class Planted:
 
 def copy_source(folder: Path) -> Path:
     """A copy of the package in a folder; returns its root. What was compiled comes along and stays valid."""
-    return Path(shutil.copytree(SOURCE, folder / "duly"))
+    being_written = shutil.ignore_patterns("*.pyc.*")  # by other processes, and soon gone
+    return Path(shutil.copytree(SOURCE, folder / "duly", ignore=being_written))
 
 
 def plant(fault: Planted, root: Path) -> None:

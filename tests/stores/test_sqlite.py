@@ -242,7 +242,7 @@ def test_readers_do_not_wait_for_the_writer(tmp_path: Path) -> None:
             assert await ledger.store.next_step([HOOKS]) == 0
             assert await scene.state(delivery) == "ready"
             assert (await scene.views.status())["states"]["ready"]["count"] == 1
-            assert time.monotonic() - started < 5
+            assert time.monotonic() - started < 10
             other.execute("rollback")
 
     with_scene(tmp_path, look)

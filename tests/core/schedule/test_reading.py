@@ -109,12 +109,12 @@ def test_one_text_for_one_meaning(text: str, canonical: str) -> None:
 )
 def test_what_means_nothing(text: str, words: str) -> None:
     """It is refused in one line that says what to write, and soon."""
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ValueError, match=r"\S") as caught:
         read_repeat(text, START)
     assert words in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
-    assert time.perf_counter() - began < SECONDS_MAX
+    assert time.process_time() - began < SECONDS_MAX
 
 
 def test_a_set_counts_from_a_start() -> None:
@@ -137,11 +137,11 @@ def test_a_set_counts_from_a_start() -> None:
 )
 def test_what_never_fires_in_a_zone(text: str) -> None:
     """Only the zone's clocks tell; it is found out when the first firing is asked for, within bounds."""
-    began = time.perf_counter()
+    began = time.process_time()
     schedule = repeating(text)
     with pytest.raises(ValueError, match="it never fires; change it, or its start"):
         first(schedule, NEW_YORK if "HOURLY" not in text else None)
-    assert time.perf_counter() - began < SECONDS_MAX
+    assert time.process_time() - began < SECONDS_MAX
 
 
 @pytest.mark.parametrize(
@@ -193,9 +193,9 @@ def test_a_schedule_has_one_meaning(repeat: str | None, before: tuple[timedelta,
 )
 def test_no_text_breaks_the_reader(text: str) -> None:
     """Every text is a rule that fires, or a ValueError, within a second."""
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         first(Schedule(START, read_repeat(text, START)), NEW_YORK)
     except ValueError as error:
         assert len(str(error).splitlines()) == 1  # noqa: PT017 - either way is right
-    assert time.perf_counter() - began < SECONDS_MAX
+    assert time.process_time() - began < SECONDS_MAX
