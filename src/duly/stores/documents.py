@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from duly.core.deadlines import deadline_of
 from duly.core.explain import next_action
 from duly.core.moments import instant, write_duration
-from duly.core.revising import named
+from duly.core.revising import left_out_of, named
 from duly.core.schedule import ONCE, Schedule
 from duly.core.spoken import told_schedule
 
