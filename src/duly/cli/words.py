@@ -12,7 +12,15 @@ if TYPE_CHECKING:
     from duly.ports import Views
     from duly.runtime.config import Config
 
-__all__ = ["counted", "endpoint_names", "guard_line", "left_out_text", "paused_line", "reminder_named", "require_account"]
+__all__ = [
+    "counted",
+    "endpoint_names",
+    "guard_line",
+    "left_out_text",
+    "paused_line",
+    "reminder_named",
+    "require_account",
+]
 
 
 def counted(count: int, one: str, many: str) -> str:

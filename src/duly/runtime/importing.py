@@ -32,8 +32,7 @@ NOT_NEWER: Final = ("event_version", "it is not newer than the version on record
 _WHY: Final[Mapping[Scheduled | Revised, tuple[str, str]]] = {
     Scheduled.CONFLICT: (
         "idempotency_key",
-        "this key was submitted before with another body; use a new key, or the same body, or change that reminder by a"
-        " higher event_version",
+        "this key was submitted before with another body; use a new key, the same body, or a higher event_version",
     ),
     Scheduled.OLDER: NOT_NEWER,
     Scheduled.NO_RECIPIENT: ("to.id", "nobody goes by this id in this account; give an address"),
