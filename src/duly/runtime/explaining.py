@@ -39,7 +39,7 @@ async def read(
 
 
 async def as_told(views: Views, config: Config, shown: Mapping[str, Any], now: datetime) -> Shown:
-    """A delivery with `told_at`, and where they matter `quiet_clock` (`of, zones`) and `hold_ends` (`ends_at, then`)."""
+    """A delivery with `told_at`, and where it matters `quiet_clock` (`of, zones`) or `hold_ends` (`ends_at, then`)."""
     told: Shown = {**shown, "told_at": instant(now)}
     if shown["status"] == "held":
         told["hold_ends"] = _hold_ends(config, shown)
@@ -66,5 +66,5 @@ async def _phone(views: Views, shown: Mapping[str, Any]) -> str | None:
     """The number that it goes to: its reminder's own, else its recipient's."""
     _, reminder = await views.find(shown["reminder"], shown["account"])
     own: str | None = (await views.submission(reminder))["to"].get("phone")
-    recipient = None if own else await views.recipient(shown["account"], shown["recipient"])
-    return own or (recipient and recipient["phone"])
+    known = await views.recipient(shown["account"], shown["recipient"]) or {}
+    return own or known.get("phone")
