@@ -66,14 +66,13 @@ def _counts(pinned: Iterable[Mapping[str, Any]]) -> str:
 
 async def _templates(config: Config, limit: int) -> list[dict[str, Any]]:
     """Every template that is configured, paused, or that a reminder is pinned to, by name."""
-    from duly.core.folding import TEMPLATE
     from duly.runtime.bootstrap import open_views, templates
 
     compiled = templates(config)
     async with open_views(config) as views:
         paused = {one["template"]: one for one in await views.paused_templates(limit)}
         pinned = await views.pinned_templates()
-    names = sorted({*config.templates, TEMPLATE, *paused, *(one["template"] for one in pinned)})[:limit]
+    names = sorted({*config.templates, *paused, *(one["template"] for one in pinned)})[:limit]
     return [
         {
             "template": name,
