@@ -50,7 +50,7 @@ def unsent_outlook(shown: Mapping[str, Any], place: Place, *, in_doubt: bool) ->
     if code is None or code in PAUSES or in_doubt or shown["status"] not in _BEFORE_ITS_TURN:
         return None
     when = f" {told_at(shown['next_at'], place)}" if shown["next_at"] else ""
-    return f"it will be looked at{when}, and ends unsent"
+    return f"its turn comes{when}, and it ends unsent"
 
 
 def hindrances(shown: Mapping[str, Any], reasons: Mapping[str, str]) -> list[str]:
