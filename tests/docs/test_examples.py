@@ -130,7 +130,7 @@ def test_people_are_imported_as_the_page_says(tmp_path: Path) -> None:
     told = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
     assert len(told) == 3
     assert [block for block in told if block not in printed] == []
-    assert "marketing: not sent, because its owner opted out of marketing" in printed
+    assert "marketing: not sent, because the recipient opted out of marketing" in printed
     account = ("--account", "harbour-lofts")
     assert duly(tmp_path, environ, "consent", "show", "+14155550100", *account)["purposes"]["security"] == "bounced"
     assert [one["paused"] for one in duly(tmp_path, environ, "accounts", "list")["accounts"]] == [False]
@@ -142,7 +142,7 @@ def test_people_unsubscribe_as_the_page_says(tmp_path: Path) -> None:
     printed, environ = run("docs/howto/unsubscribe.md", tmp_path)
     assert "List-Unsubscribe: <https://r.example.com/u/" in printed
     assert "<title>Unsubscribed</title>" in printed
-    assert "marketing: not sent, because its owner opted out of marketing" in printed
+    assert "marketing: not sent, because the recipient opted out of marketing" in printed
     environ["UNSUBSCRIBE_SECRET"] = "of no use any more"
     whose = ("ana@example.com", "--account", "harbour-lofts")
     shown = duly(tmp_path / "unsubscribe", environ, "consent", "show", *whose)

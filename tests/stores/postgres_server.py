@@ -89,7 +89,7 @@ def install() -> None:
         return
     with _one_at_a_time():
         if find_binaries() is None:
-            _ask_the_package_manager()
+            _ask_apt()
 
 
 @contextlib.contextmanager
@@ -102,7 +102,7 @@ def _one_at_a_time() -> Iterator[None]:
         os.close(lock)
 
 
-def _ask_the_package_manager() -> None:
+def _ask_apt() -> None:
     """Only for so long."""
     for program, command in INSTALLERS:
         if shutil.which(program):

@@ -54,6 +54,7 @@ class Rescheduled(NamedTuple):
     label: str | None = None
     due_at: datetime | None = None
     zone: str | None = None
+    left_out: tuple[str, ...] = ()  # labels that were sent, or may have been: they do not come again
 
 
 async def reschedule(store: Store, intake: Intake, reminder: bytes, times: NewTimes, order: Order) -> Rescheduled:
@@ -62,13 +63,14 @@ async def reschedule(store: Store, intake: Intake, reminder: bytes, times: NewTi
     now = (await store.due(0)).now
     new = await _taken(store, intake, resubmitted(submitted, times), now)
     wish = Wish(new, order.actor, order.reason, again=order.again, keep_body=True, wake=True)
-    answer = await revise_reminder(store, zones.known, wish)
+    answer, *_, left_out = await revise_reminder(store, zones.known, wish)
     if answer is not Revised.MOVED:
         return Rescheduled(answer)
     shown = await store.views().show_reminder(reminder)
     if shown["next_due_at"] is None:  # a tick was there before us
-        return Rescheduled(answer, new.next_label or ONCE, new.next_due_at, new.zone)
-    return Rescheduled(answer, shown["next_label"], datetime.fromisoformat(shown["next_due_at"]), shown["zone"])
+        return Rescheduled(answer, new.next_label or ONCE, new.next_due_at, new.zone, left_out)
+    due_at = datetime.fromisoformat(shown["next_due_at"])
+    return Rescheduled(answer, shown["next_label"], due_at, shown["zone"], left_out)
 
 
 async def _taken(store: Store, intake: Intake, raw: Mapping[str, Any], now: datetime) -> NewReminder:

@@ -9,7 +9,7 @@ import typer
 
 from duly.cli import output
 from duly.cli.surface import AccountOption, Identity, Surface, WhyOption, command, operator, stated
-from duly.cli.words import reminder_named
+from duly.cli.words import left_out_text, reminder_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,6 +133,7 @@ def _document(done: Rescheduled) -> dict[str, Any]:
         "local": _local(done),
         "utc": done.due_at,
         "zone": done.zone,
+        "left_out": list(done.left_out),
     }
 
 
@@ -149,4 +150,5 @@ def _text(done: Rescheduled) -> str:
     utc = output.second(done.due_at) if done.due_at else ""
     local = _local(done)
     where = f"{local} in {output.plain(done.zone)} ({utc})" if local else utc
-    return f"moved: {output.plain(done.label)} is due at {where}"
+    text = f"moved: {output.plain(done.label)} is due at {where}"
+    return f"{text}; {left_out_text(done.left_out)} (--again asks for it)" if done.left_out else text

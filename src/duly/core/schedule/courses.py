@@ -57,15 +57,21 @@ def place_in_time(label: str, zone: tzinfo) -> Slot:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One firing, or some before an anchor."""
+    """One firing, or some before an anchor, without those that are left out."""
 
     anchor: datetime  # UTC
     before: tuple[timedelta, ...]
+    left_out: tuple[timedelta, ...] = ()
 
     def since(self, moment: datetime) -> Iterator[Slot]:
         """As in `Course`."""
-        slots = [Slot(f"-{write_duration(offset)}", self.anchor - offset) for offset in self.before]
-        return iter([slot for slot in slots or [Slot(ONCE, self.anchor)] if slot.due_at >= moment])
+        return iter([slot for slot in self._slots() if slot.due_at >= moment])
+
+    def _slots(self) -> list[Slot]:
+        if not self.before:
+            return [Slot(ONCE, self.anchor)]
+        offsets = (offset for offset in self.before if offset not in self.left_out)
+        return [Slot(f"-{write_duration(offset)}", self.anchor - offset) for offset in offsets]
 
     def place(self, label: str) -> Slot:
         """As in `Course`."""

@@ -178,7 +178,7 @@ def _course(schedule: Schedule, zone: tzinfo) -> Course:
     start, repeat = schedule.start, schedule.repeat
     begins = to_utc(start, zone) if start.tzinfo is None else start.astimezone(UTC)
     if repeat is None:
-        return Listed(begins, schedule.before)
+        return Listed(begins, schedule.before, schedule.left_out)
     if not is_set(repeat):
         return _cron_course(parse_cron(repeat), begins, zone)
     local = start if start.tzinfo is None else wall_time(start, zone)

@@ -43,8 +43,8 @@ with r as (
       status = case when status = 'paused' and not $34 then 'paused' else 'active' end, revision = revision + 1
   where id = $1::uuid
   returning id, account_id, status)
-insert into event (account_id, reminder_id, kind, from_state, to_state, actor, reason)
-select r.account_id, r.id, 'revised', $33, r.status, $2, $3 from r;
+insert into event (account_id, reminder_id, kind, from_state, to_state, actor, reason, evidence)
+select r.account_id, r.id, 'revised', $33, r.status, $2, $3, $35::jsonb from r;
 
 -- name: generations
 -- $1 ids of deliveries: whether another one of the same occurrence was written later, and how its reminder stands. The

@@ -39,6 +39,14 @@ order by w.deadline_at limit 1;
 update reminder set status = 'cancelled', revision = revision + 1, next_due_at = null
 where id = :id and status <> 'cancelled';
 
+-- name: cancel_again
+-- It was cancelled before, and stays so: who wanted it once more, and why, is kept. :delivery null: the reminder itself.
+insert into event (at, account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
+select db_now(), :account, :reminder, :delivery, 'cancelled', 'cancelled', 'cancelled', :actor, :reason
+where not exists (
+  select 1 from event e where e.reminder_id = :reminder and e.delivery_id is :delivery and e.kind = 'cancelled'
+    and e.actor = :actor and e.reason = :reason);
+
 -- name: reminder_seen
 select account_id, status from reminder where id = :id;
 
