@@ -101,6 +101,6 @@ def test_importing_duly_is_light() -> None:
 
 def _python(program: str) -> str:
     """What a fresh interpreter prints when it runs the program."""
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=180, check=False)
     assert run.returncode == 0, run.stderr
     return run.stdout

@@ -101,7 +101,7 @@ def test_an_opt_out_is_recorded_and_shown() -> None:
     assert (entry["reason"], entry["actor"], entry["source"]) == ("he asked to", operator(), f"operator {operator()}")
     assert [one["kind"] for one in shown["history"]] == ["opt_out"]
     text = duly(*consent("show", why="")).stdout
-    assert "marketing: not sent, because its owner opted out of marketing" in text
+    assert "marketing: not sent, because the recipient opted out of marketing" in text
     assert ANA not in text
 
 
@@ -468,6 +468,16 @@ def test_templates_are_paused_and_resumed() -> None:
     assert "no template is called 'notes'; did you mean \"note\"?" in complaint(
         "templates", "pause", "notes", "--why", "x"
     )
+    assert "no template is called 'zzz'; there are late-summary, note" in complaint(
+        "templates", "pause", "zzz", "--why", "x"
+    )
+
+
+def test_the_template_of_summaries_is_paused() -> None:
+    """Everybody has it, configured or not."""
+    assert told("templates", "pause", "late-summary", "--why", "x")["changed"] is True
+    assert [one["template"] for one in told("templates", "list")["templates"]] == ["late-summary", "note"]
+    assert duly("templates", "resume", "late-summary", "--why", "y").stdout == "late-summary is not paused\n"
 
 
 def take(key: str, *, days: int = 300, account: str = "acme") -> None:

@@ -50,7 +50,7 @@ def start(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     environ = {"PATH": os.environ["PATH"], **options.pop("environ", {})}
     program = [sys.executable, "-m", "duly", *arguments]
     return subprocess.run(
-        program, capture_output=True, text=True, timeout=30, check=False, env=environ, encoding="utf-8", **options
+        program, capture_output=True, text=True, timeout=120, check=False, env=environ, encoding="utf-8", **options
     )
 
 

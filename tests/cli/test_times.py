@@ -111,6 +111,7 @@ def test_a_reminder_moves_to_another_time() -> None:
         "local": "2099-12-02T10:30:00",
         "utc": "2099-12-02T15:30:00Z",
         "zone": "America/New_York",
+        "left_out": [],
         "at_once": [],
         "expired": [],
     }
@@ -204,11 +205,61 @@ def test_what_was_sent_is_sent_again_only_by_name() -> None:
     assert "already being sent" in complaint(*order)
     change("delete from work")
     change("update delivery set status = 'sent', reason = 'accepted'")
-    nowhere = {**dict.fromkeys(("label", "local", "utc", "zone")), "at_once": [], "expired": []}
-    assert told(*order, code=1) == {"answer": "already_sent", **nowhere}
+    nowhere = dict.fromkeys(("label", "local", "utc", "zone"))
+    nothing = {**nowhere, "left_out": [], "at_once": [], "expired": []}
+    assert told(*order, code=1) == {"answer": "already_sent", **nothing}
     assert duly(*order, code=1).stdout == ""
     assert complaint(*order).endswith("nothing was changed; --again sends it once more, by name")
     assert told(*order, "--again")["label"] == "once#2"
+
+
+SENT_BEFORE: Final = "-PT24H was sent before, or may have been, and does not come again"
+
+
+def sent_in_part(**fields: Any) -> None:
+    """An appointment of which the first of two reminders was sent."""
+    starts_at = (datetime.now(UTC) + timedelta(hours=2)).isoformat(timespec="seconds")
+    take("r", starts_at=starts_at, before=["PT24H", "PT1H"], notify_at=None, deadline="P2D", **fields)
+    duly("tick")
+    change("delete from work")
+    change("update delivery set status = 'sent', reason = 'accepted'")
+
+
+def test_an_appointment_that_moves_says_what_does_not_come_again() -> None:
+    """What was sent stays in the schedule and is left out, move after move, until it is asked for by name."""
+    sent_in_part()
+    order = ("reschedule", "r", *ACCOUNT, *WHY, "--starts-at")
+    moved = told(*order, "2099-12-08T09:00")
+    assert (moved["answer"], moved["label"], moved["left_out"]) == ("moved", "-PT1H", ["-PT24H"])
+    text = duly(*order, "2099-12-09T09:00").stdout
+    assert text.startswith("moved: -PT1H is due at 2099-12-09T08:00:00 in America/New_York")
+    assert text.endswith(f"; {SENT_BEFORE} (--again asks for it)\n")
+    assert (shown()["schedule"], shown()["left_out"]) == ("24 h and 1 h before 2099-12-09T09:00", ["-PT24H"])
+    assert ["left_out", "-PT24H"] in map(str.split, duly("show", "r", *ACCOUNT).stdout.splitlines())
+    assert f"{SENT_BEFORE}; `duly reschedule` with --again asks for it." in explained()
+    (*_, event) = shown()["events"]
+    assert event["evidence"] == {"from": "2099-12-08T13:00:00Z", "to": "2099-12-09T13:00:00Z", "left_out": ["-PT24H"]}
+    assert "moving its next occurrence from Tue 8 Dec 2099 08:00" in explained()
+    again = told(*order, "2099-12-10T09:00", "--again")
+    assert (again["label"], again["left_out"], shown()["left_out"]) == ("-PT24H#2", [], [])
+
+
+def test_an_import_that_moves_an_appointment_says_so_too() -> None:
+    """With its line, key and labels, as counts and as text."""
+    sent_in_part(event_version=1)
+    row = {
+        "idempotency_key": "r", "account": "harbour-lofts", "template": "visit", "data": {"unit": "4B"},
+        "to": {"id": "ana", "name": "Ana", "email": "ana@example.com"}, "zone": "America/New_York", "deadline": "P2D",
+        "before": ["PT24H", "PT1H"],
+    }  # fmt: skip
+    newer = {**row, "starts_at": "2099-12-08T09:00", "event_version": 2}
+    done = told("import", "-", given="\n" + json.dumps(newer))
+    left_out = [{"line": 2, "idempotency_key": "r", "labels": ["-PT24H"]}]
+    assert (done["revised"], done["left_out"], done["left_out_rows"]) == (1, 1, left_out)
+    newest = json.dumps({**newer, "starts_at": "2099-12-09T09:00", "event_version": 3})
+    first, second = duly("import", "-", given=newest).stdout.splitlines()
+    assert first.endswith("0 rejected, 1 revised")
+    assert second == f"line 1, r: {SENT_BEFORE}; `duly reschedule` with --again asks for it"
 
 
 def test_what_is_open_and_unsent_is_superseded() -> None:
@@ -340,6 +391,21 @@ def test_a_group_is_cancelled() -> None:
     assert shown("c")["group"] == "visit-9"
     text = duly("cancel", "--group", "visit-1", *ACCOUNT).stdout
     assert text == "1 reminder cancelled; no deliveries yet\n"
+    take("e", group="visit-1")
+    text = duly("cancel", "--group", "visit-1", *ACCOUNT).stdout
+    assert text == "1 reminder cancelled, 1 was cancelled before; no deliveries yet\n"
+    text = duly("cancel", "--group", "visit-9", *ACCOUNT).stdout
+    assert text.startswith("no reminder cancelled, 4 were cancelled before; deliveries: ")
+
+
+def test_a_second_cancel_keeps_its_reason() -> None:
+    """It says that it was cancelled before, and why it was wanted once more is on record."""
+    take("r")
+    duly("cancel", "r", *ACCOUNT, "--why", "moved out")
+    text = duly("cancel", "r", *ACCOUNT, "--why", "sold").stdout
+    assert text == "it was cancelled before; it had no deliveries yet\n"
+    assert "cancelled it: moved out. " in explained()
+    assert "cancelled it once more: sold. No further occurrence is planned." in explained()
 
 
 def gone(status: str) -> None:
@@ -581,6 +647,32 @@ def test_a_deferral_says_until_when() -> None:
     assert f"Next: it will be tried again on {until}, no later than its deadline on " in text
 
 
+def test_the_accounts_clock_and_a_hold_are_told(folder: Path) -> None:
+    """Whose clock decides where no zone is known, by the account's zone or the number's; until when a hold lasts."""
+    account = 'zone = "Europe/Berlin"\nhold_alarm = "PT1H"\nhold_for = "PT2H"\nhold_then = "resend"\n'
+    config = f"{CONFIG}[accounts.harbour-lofts]\n{account}"
+    (folder / "duly.toml").write_text(config, encoding="utf-8")
+    take("r", notify_at="2026-01-01T09:00", deadline="2099-12-31T00:00:00Z")
+    duly("tick")
+    change("update work set state = 'waiting', reason = 'quiet_hours', next_at = 4099899600000000")
+    (line,) = told("list")["deliveries"]
+    text = told("explain", line["id"])["explanation"]
+    assert "; his zone is not known, so the account's clock decides (Europe/Berlin)." in text
+    change("update work set channel = 'sms'")
+    change("update delivery set channel = 'sms'")
+    change("""update reminder set "to" = json_set("to", '$.phone', '+4930123456')""")
+    text = told("explain", line["id"])["explanation"]
+    assert "it must be free in every zone in which his number may ring (Europe/Berlin)." in text
+    change("""update reminder set "to" = json_set("to", '$.phone', '+18005550100')""")
+    assert "the account's clock decides (Europe/Berlin)." in told("explain", line["id"])["explanation"]
+    (folder / "duly.toml").write_text(CONFIG, encoding="utf-8")
+    assert "his zone is not known" not in told("explain", line["id"])["explanation"]
+    (folder / "duly.toml").write_text(config, encoding="utf-8")
+    change("update work set state = 'held', reason = 'no_way_to_ask', since = 4099899600000000, doubt = 1")
+    text = told("explain", "r", *ACCOUNT)["explanation"]
+    assert "the hold ends on Wed 2 Dec 2099 10:00 in America/New_York (15:00 UTC): it is sent again" in text
+
+
 def test_lateness_is_told() -> None:
     """What may be sent late says from when on it is late."""
     late = {"late": "send_marked", "deadline": "PT1H", "late_until": "2099-12-31T00:00:00Z"}
@@ -589,7 +681,8 @@ def test_lateness_is_told() -> None:
     (line,) = told("list")["deliveries"]
     assert told("show", line["id"])["late_from"] == "2026-01-01T15:00:00Z"
     text = told("explain", line["id"])["explanation"]
-    assert "From Thu 1 Jan 2026 10:00 in America/New_York (15:00 UTC) on it is late, and says so when" in text
+    assert "It is late since Thu 1 Jan 2026 10:00 in America/New_York (15:00 UTC), and says so when it is sent." in text
+    assert "no later than its last moment on" in text
 
 
 # --- trying out ----------------------------------------------------------------------------------

@@ -12,10 +12,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import duly.core
-from duly.core.explain import BLOCKED_HERE, REASONS, explain_delivery, explain_reason, explain_reminder, next_action
+from duly.core.explain import REASONS, explain_delivery, explain_reason, explain_reminder, next_action
 from duly.core.model import FailureClass, Outcome
 from duly.core.postponed import ANOTHER_TRY, PAUSES, WAITED
 from duly.core.states import OPEN, State
+from duly.core.tried import BLOCKED_HERE
 from duly.ports import Answer, Sent
 from duly.providers.standard_webhooks import parse_secret
 from duly.providers.webhook import WebhookProvider
@@ -169,11 +170,12 @@ def test_what_our_own_guard_blocked_is_not_the_receivers_doing(suffix: str, word
 
 def test_a_reminder() -> None:
     """Its state, each delivery, and what comes next."""
-    cancelled = {"at": "2026-12-01T08:00:00Z", "actor": "ana@office", "to": "cancelled", "reason": "moved"}
+    cancelled = {"at": "2026-12-01T08:00:00Z", "kind": "cancelled", "from": "active", "to": "cancelled"}
+    cancelled |= {"actor": "ana@office", "reason": "moved"}
     shown = {"idempotency_key": "k", "account": "a", "status": "cancelled", "next_due_at": None, "events": [cancelled]}
     first, *others = explain_reminder(shown, [delivery(), delivery(id="d2")]).splitlines()
     assert first == (
-        "Reminder k of account a is cancelled. At 2026-12-01T08:00:00Z ana@office made it cancelled: moved."
+        "Reminder k of account a is cancelled. At 2026-12-01T08:00:00Z ana@office cancelled it: moved."
         " No further occurrence is planned."
     )
     assert others == [explain_delivery(delivery()), explain_delivery(delivery(id="d2"))]
@@ -322,14 +324,254 @@ def test_a_pause_may_last_past_the_deadline(code: str) -> None:
     assert f"had passed while {WAITED[code]}." in expired([CAPPED, put_off(code)], "ready")
 
 
-def test_lateness_is_told() -> None:
-    """From when on it is late, and whether what was sent said so; of one that was in time nothing."""
-    late = delivery(late_from="2026-12-01T10:00:00Z", attempts=[])
-    assert "From 2026-12-01T10:00:00Z on it is late, and says so when it is sent." in explain_delivery(late)
-    for started_at, told in (("2026-12-01T10:00:00Z", True), ("2026-12-01T09:59:59.5Z", False)):
-        one = {**attempt("accepted"), "started_at": started_at}
-        text = explain_delivery({**late, "attempts": [one]})
-        assert ("It was late since 2026-12-01T10:00:00Z, and said so." in text) is told
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"told_at": "2026-12-01T09:59:59Z"}, "From 2026-12-01T10:00:00Z on it is late, and says so when it is sent."),
+        ({}, "From 2026-12-01T10:00:00Z on it is late, and says so when it is sent."),
+        ({"told_at": "2026-12-01T10:00:00Z"}, "It is late since 2026-12-01T10:00:00Z, and says so when it is sent."),
+        ({"begun": "2026-12-01T10:00:00Z"}, "It is late since 2026-12-01T10:00:00Z, and says so."),
+        (
+            {"begun": "2026-12-01T10:00:00Z", "next_action": "nothing"},
+            "It was late since 2026-12-01T10:00:00Z, and said so.",
+        ),
+        ({"begun": "2026-12-01T09:59:59.5Z"}, None),
+        ({"next_action": "nothing"}, None),
+        ({"summary": "abc"}, None),
+    ],
+)
+def test_lateness_is_told(fields: dict[str, str], words: str | None) -> None:
+    """In the tense that fits; nothing of what began in time, was never sent, or comes in a summary."""
+    begun = fields.pop("begun", None)
+    attempts = [{**attempt("refused"), "started_at": begun}] if begun else []
+    open_ = {"status": "ready", "reason": None, "next_action": "a worker will claim it", "attempts": attempts}
+    text = explain_delivery(delivery(late_from="2026-12-01T10:00:00Z", **{**open_, **fields}))
+    assert words in text if words else " late" not in text.replace("no later", "")
+
+
+def test_what_may_be_late_ends_at_its_last_moment() -> None:
+    """`late_until` is not its deadline, in no sentence."""
+    late = {"late_from": "2026-12-01T10:00:00Z", "finished_at": None}
+    waiting = explain_delivery({**postponed(), **late}, zone)
+    assert "Next: its last moment comes first, on Tue" in waiting
+    expired_ = {"status": "expired", "reason": "deadline_passed", "next_action": "nothing", "next_at": None}
+    ended = explain_delivery({**postponed(), **late, **expired_, "finished_at": "2026-12-01T17:00:01Z"})
+    assert "because its last moment had passed" in ended
+    assert "Its last moment was 2026-12-01T17:00:00Z, and it expired at 2026-12-01T17:00:01Z." in ended
+    assert "eadline" not in waiting + ended
+    assert next_action("waiting", "2026-12-01T18:00:00Z", "2026-12-01T17:00:00Z", late=True) == (
+        "its last moment comes first"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (
+            {"attempts": [{**attempt("accepted"), "finished_at": "2026-12-01T09:00:01Z"}]},
+            "It was accepted at 2026-12-01T09:00:01Z.",
+        ),
+        ({"attempts": []}, "That was recorded at 2026-12-01T10:00:00Z."),
+        ({"status": "cancelled"}, "It ended at 2026-12-01T10:00:00Z."),
+        (
+            {"status": "expired", "reason": "deadline_passed"},
+            "Its deadline was 2026-12-01T17:00:00Z, and it expired at 2026-12-01T10:00:00Z.",
+        ),
+    ],
+)
+def test_when_it_ended_is_told(fields: dict[str, Any], words: str) -> None:
+    """When it was accepted; when it expired, and its deadline; or when it ended."""
+    shown = delivery(attempts=[attempt("rejected")], finished_at="2026-12-01T10:00:00Z")
+    assert words in explain_delivery({**shown, **fields})
+
+
+UNTIMELY = {"status": "expired", "reason": "deadline_passed_before_tick", "attempts": [], "finished_at": None}
+
+
+@pytest.mark.parametrize(
+    ("fields", "came", "why"),
+    [
+        (
+            {"submitted_at": "2026-12-01T18:00:00Z"},
+            "submitted at 2026-12-01T18",
+            "its deadline had passed before its reminder",
+        ),
+        (
+            {"submitted_at": "2026-12-01T16:00:00Z"},
+            "submitted at 2026-12-01T16",
+            "its deadline had passed before the tick",
+        ),
+        (
+            {"submitted_at": "2026-12-01T08:00:00Z", "revised_at": "2026-12-01T17:00:00Z"},
+            "changed at 2026-12-01T17",
+            "its deadline had passed before its reminder",
+        ),
+        ({"submitted_at": "2026-12-01T08:00:00Z", "revised_at": None}, None, "its deadline had passed before the tick"),
+        (
+            {"submitted_at": "2026-12-01T18:00:00Z", "reminder": "duly/summary/x/1"},
+            None,
+            "its deadline had passed before the tick",
+        ),
+    ],
+)
+def test_no_tick_is_to_blame_for_what_came_too_late(fields: dict[str, Any], came: str | None, why: str) -> None:
+    """An occurrence that was past when its reminder was submitted or changed is told as such; a summary is none."""
+    text = explain_delivery(delivery(**{**UNTIMELY, **fields}))
+    assert why in text
+    assert ("when that was past." in text) is (came is not None)
+    assert (came or "") in text
+
+
+def resent(*attempts: dict[str, Any], policy: bool = False, **fields: Any) -> str:
+    """A delivery whose resend was decided at 10:00, as it is explained."""
+    decision = {"at": "2026-12-01T10:00:00Z", "kind": "decided", "from": "held", "to": "ready", "actor": "ana@office"}
+    own = {"reason": "resend_by_policy"} if policy else {"reason": "he asked", "evidence": {"verdict": "resend"}}
+    return explain_delivery(delivery(attempts=list(attempts), events=[{**decision, **own}], **fields))
+
+
+def tried(outcome: str | None, hour: int) -> dict[str, Any]:
+    moment = f"2026-12-01T{hour:02}:30:00Z"
+    return {**attempt(outcome), "started_at": moment, "finished_at": moment}
+
+
+BY_ANA = (
+    "An attempt may have been accepted; at 2026-12-01T10:00:00Z ana@office decided that it is sent again all the same:"
+    " he asked."
+)
+BY_POLICY = (
+    "at 2026-12-01T10:00:00Z the account's policy, which accepts the risk, decided that it is sent again all the same."
+)
+TWICE = "The receiver may have it twice."
+THEN_TWICE = "The receiver may then have it twice."
+NOT_AGAIN = "It has not left again since."
+UNSETTLED = {"status": "uncertain", "reason": "unknown_timeout", "next_action": "it will be reconciled"}
+
+
+@pytest.mark.parametrize(
+    ("attempts", "fields", "words"),
+    [
+        ([tried("unknown", 9), tried("accepted", 10)], {}, (BY_ANA, TWICE)),
+        ([tried("unknown", 9), tried("accepted", 10)], {"policy": True}, (BY_POLICY, TWICE)),
+        ([tried("accepted", 9), tried("accepted", 10)], {}, (BY_ANA, TWICE)),
+        ([tried("accepted", 9)], {}, (BY_ANA, NOT_AGAIN)),
+        ([tried("unknown", 9)], {"status": "unconfirmed", "reason": "deadline_passed_in_doubt"}, (BY_ANA, NOT_AGAIN)),
+        ([tried("unknown", 9)], {"status": "ready", "reason": None}, (BY_ANA, THEN_TWICE)),
+        ([tried("unknown", 9), tried("refused", 10)], {"status": "waiting", "reason": "refused"}, (BY_ANA, THEN_TWICE)),
+        ([tried("unknown", 9), tried("unknown", 10)], UNSETTLED, (BY_ANA, TWICE)),
+        ([tried("unknown", 9), tried(None, 10)], {"status": "sending", "reason": None}, (BY_ANA, TWICE)),
+    ],
+)
+def test_a_resend_that_was_decided_may_come_twice(
+    attempts: list[dict[str, Any]], fields: dict[str, Any], words: tuple[str, str]
+) -> None:
+    """Who decided it, and why; an acceptance behind it settles nothing about the attempt before it."""
+    text = resent(*attempts, **fields)
+    assert " ".join(words) in text
+    assert "settled" not in text
+    assert "so it was not sent again" not in text
+    assert "drops repeats" not in text
+
+
+def test_other_decisions_are_no_resend() -> None:
+    """A repeat that a keyed receiver drops settles its doubt; a resend whose doubt look-ups ended is over."""
+    keyed = {
+        "at": "2026-12-01T10:00:00Z",
+        "kind": "decided",
+        "to": "ready",
+        "reason": "resend_same_key",
+        "evidence": None,
+    }
+    both = [tried("unknown", 9), tried("accepted", 10)]
+    assert "was settled by the acceptance on record." in explain_delivery(delivery(attempts=both, events=[keyed]))
+    covered = {**tried("unknown", 9), "covered": True}
+    assert "twice" not in resent(covered, tried("accepted", 10))
+
+
+SAID = {"kind": "opt_out", "purpose": "marketing", "at": "2026-12-01T08:00:00Z", "recorded_at": "2026-12-01T08:30:00Z",
+        "source": "import list.csv"}  # fmt: skip
+WAITS = {"status": "waiting", "reason": "quiet_hours", "next_action": "it will be tried again", "attempts": [],
+         "next_at": "2026-12-01T13:00:00Z"}  # fmt: skip
+OPTED_OUT = (
+    "It will not be sent, because the recipient opted out of marketing (for the purpose marketing, at"
+    " 2026-12-01T08:00:00Z, source: import list.csv)."
+)
+BY_NUMBER = "; his zone is not known, so it must be free in every zone in which his number may ring (A and B)."
+LOOKED_AT = "Next: its turn comes at 2026-12-01T13:00:00Z, and it ends unsent."
+
+
+@pytest.mark.parametrize(
+    ("fields", "words", "outlook"),
+    [
+        ({"obstacle": "opted_out_of_marketing", "consent": [SAID]},
+         OPTED_OUT, LOOKED_AT),
+        ({"obstacle": "opted_out", "consent": [{**SAID, "purpose": "all", "at": None}]},
+         "(for every purpose but security, at a time that nobody knows, recorded at 2026-12-01T08:30:00Z, source:",
+         LOOKED_AT),
+        ({"obstacle": "recipient_deleted"}, "It will not be sent, because its recipient was deleted.", LOOKED_AT),
+        ({"obstacle": "channel_disabled"}, "because this channel of its recipient was disabled.", LOOKED_AT),
+        ({"obstacle": "reminder_cancelled"}, "because the reminder was cancelled.", LOOKED_AT),
+        ({"obstacle": "called_off", "status": "ready", "next_at": None}, "because this delivery was cancelled.",
+         "Next: its turn comes, and it ends unsent."),
+        ({"obstacle": "account_paused"}, "Nothing is sent as long as the account is paused.",
+         "it will be looked at again at 2026-12-01T13:00:00Z; if the pause lasts until its deadline"),
+        ({"obstacle": "template_paused", "status": "ready", "next_at": None, "next_action": "claim"},
+         "Nothing is sent as long as its template is paused.", "Next: claim, no later than"),
+        ({"obstacle": "opted_out", "status": "held", "reason": "no_way_to_ask", "next_action": "decide"},
+         "No request leaves for it any more, because the recipient opted out.", "Next: decide; if nobody does,"),
+        ({"obstacle": "opted_out", "attempts": [tried("unknown", 9)]}, "It will not be sent", "it will be tried again"),
+    ],
+)  # fmt: skip
+def test_what_stands_in_the_way_is_told(fields: dict[str, Any], words: str, outlook: str) -> None:
+    """Before its turn comes, with the statement behind it, and with what becomes of it."""
+    text = explain_delivery(delivery(**{**WAITS, **fields}))
+    assert words in text
+    assert outlook in text
+
+
+@pytest.mark.parametrize("status", ["sending", "folded"])
+def test_what_cannot_be_stopped_is_not_told_to_be(status: str) -> None:
+    """A request is under way, or it goes with its summary; nor is told again what its own reason says."""
+    shown = delivery(status=status, reason=None, next_action="x", obstacle="opted_out")
+    assert "opted out" not in explain_delivery(shown)
+    waits = explain_delivery(delivery(**{**WAITS, "reason": "account_paused", "obstacle": "account_paused"}))
+    assert "as long as" not in waits
+
+
+def test_a_silence_is_told_with_its_statement() -> None:
+    """When it was said, by what source, and of which purpose."""
+    gone = {"status": "suppressed", "reason": "complained", "consent": [{**SAID, "purpose": "all+security"}]}
+    assert (
+        "It is suppressed, because the recipient complained about a message, and nothing is sent to him any more (for"
+        " every purpose, at 2026-12-01T08:00:00Z, source: import list.csv)."
+    ) in explain_delivery(delivery(**gone))
+
+
+@pytest.mark.parametrize(
+    ("clock", "words"),
+    [
+        (None, "until 2026-12-01T13:00:00Z."),
+        ({"of": "account", "zones": ("UTC",)}, "; his zone is not known, so the account's clock decides (UTC)."),
+        ({"of": "number", "zones": ("A", "B")}, BY_NUMBER),
+        ({"of": "number", "zones": ("A", "B", "C", "D")}, "may ring (4 zones)."),
+    ],
+)  # fmt: skip
+def test_whose_clock_decides_is_told(clock: dict[str, Any] | None, words: str) -> None:
+    """Where the recipient's own is not known."""
+    assert words in explain_delivery(delivery(**WAITS, quiet_clock=clock))
+
+
+@pytest.mark.parametrize(
+    ("then", "words"),
+    [
+        ("close", "the hold ends at 2026-12-08T09:00:00Z: it is closed, unconfirmed, and not sent again."),
+        ("resend", "the hold ends at 2026-12-08T09:00:00Z: it is sent again, if that may be, and closed otherwise."),
+    ],
+)
+def test_until_when_a_hold_lasts_is_told(then: str, words: str) -> None:
+    """With what follows by the account's policy."""
+    held = {"status": "held", "reason": "no_way_to_ask", "next_action": "an operator must decide"}
+    ends = {"ends_at": "2026-12-08T09:00:00Z", "then": then}
+    assert explain_delivery(delivery(**held, hold_ends=ends)).endswith(words)
 
 
 def event(kind: str, reason: str, evidence: Any = None, to: str = "active") -> dict[str, Any]:
@@ -364,7 +606,18 @@ MOVED = {"from": "2026-12-01T14:00:00Z", "to": "2026-12-01T08:00:00Z", "zone": "
         (event("paused", "schedule_cannot_be_read"), "ana paused it, because this version cannot read its schedule."),
         (event("resumed", "it is settled"), "ana resumed it: it is settled."),
         (event("revised", "newer_version"), "ana changed it, because a newer version of it was submitted."),
-        (event("rescheduled", "moved"), "ana moved it: moved."),
+        (
+            event("revised", "moved", {"from": None, "to": MOVED["from"]}),
+            "ana changed it, so that its next occurrence was due on Tue",
+        ),
+        (event("revised", "moved", {"from": MOVED["to"], "to": MOVED["to"]}), "ana changed it: moved."),
+        (
+            event("revised", "moved", {"from": MOVED["to"], "to": MOVED["from"]}),
+            "ana changed it, moving its next occurrence from Tue 1 Dec 2026 03:00 in America/New_York (08:00 UTC) to",
+        ),
+        (event("cancelled", "sold"), "ana cancelled it: sold."),
+        ({**event("cancelled", "sold"), "from": "cancelled"}, "ana cancelled it once more: sold."),
+        (event("template_upgraded", "x", to="active"), "ana made it active: x."),
     ],
 )
 def test_what_happened_to_a_reminder_is_told(happened: dict[str, Any], words: str) -> None:
@@ -394,9 +647,42 @@ def test_a_paused_reminder_says_that_it_stands_still() -> None:
 
 def test_of_many_attempts_the_latest_are_told() -> None:
     """A paragraph stays one; `show` has them all."""
-    text = explain_delivery(delivery(attempts=[attempt("not_sent", "connection")] * 9 + [attempt("accepted")]))
-    assert "10 attempts were made: ..., then not sent (connection), then" in text
-    assert text.count("not sent") == 5
+    turns = [attempt("not_sent", "connection"), attempt("refused", "temporary")]
+    text = explain_delivery(delivery(attempts=turns * 4 + [attempt("accepted")]))
+    assert "9 attempts were made: ..., then refused (temporary), then" in text
+    assert text.count("not sent") == 2
+
+
+def test_attempts_that_went_alike_are_told_once() -> None:
+    """With their number, and with what went wrong where nothing of a receiver's answer can be in it."""
+    off = attempt("not_sent", "connection", detail="at connect: connection\nrefused")
+    text = explain_delivery(delivery(attempts=[off] * 6 + [attempt("refused", "temporary", detail="theirs")]))
+    assert (
+        "7 attempts were made: 6 times not sent (connection: at connect: connection refused), then refused (temp"
+        in text
+    )
+    assert "theirs" not in text
+
+
+def test_a_reminder_to_come_tells_what_stands_in_its_way() -> None:
+    """Each of it by its channel; what it pauses; what was left out; and its purpose. One that is done is told so."""
+    shown = {
+        "idempotency_key": "k", "account": "a", "status": "active", "next_due_at": "2026-12-02T14:00:00Z",
+        "events": [], "purpose": "marketing", "left_out": ["-PT24H"],
+        "obstacles": [{"channel": "email", "reason": "opted_out"}, {"channel": None, "reason": "account_paused"}],
+    }  # fmt: skip
+    assert explain_reminder(shown, []) == (
+        "Reminder k of account a (purpose marketing) is active. It is next due at 2026-12-02T14:00:00Z. As things are,"
+        " nothing of it will be sent by email, because the recipient opted out. Nothing of it is sent as long as the"
+        " account is paused. -PT24H was sent before, or may have been, and does not come again; `duly reschedule` with"
+        " --again asks for it."
+    )
+    gone = {**shown, "obstacles": [{"channel": None, "reason": "recipient_deleted"}], "left_out": ["-PT24H", "-PT2H"]}
+    text = explain_reminder(gone, [])
+    assert "nothing of it will be sent, because its recipient was deleted." in text
+    assert "-PT24H and -PT2H were sent before, or may have been, and do not come again" in text
+    done = {"idempotency_key": "k", "account": "a", "status": "done", "next_due_at": None, "events": []}
+    assert explain_reminder(done, []) == "Reminder k of account a: no further occurrence comes."
 
 
 @pytest.mark.parametrize(
@@ -430,7 +716,7 @@ WORDS: dict[str, set[str]] = {
     "core/consent": {"all", "marketing", "security", "service"},
     "core/firing": {"first", "last", "latest", "missed", "paused", "skipped"},
     "core/ladder": set(),
-    "core/revising": {"cancelled"},
+    "core/revising": {"cancelled", "from", "left_out", "to"},
     "core/rezoning": {"from", "to", "zone", "zone_data"},
     "core/settle": {"answered"},
     "flows/deliver": {"claimed", "duplicates_suppressed", "folded", "retried"},

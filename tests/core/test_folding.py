@@ -13,7 +13,7 @@ from duly.core import keys
 from duly.core.folding import (
     GATHER_SECONDS,
     MEMBERS_MAX,
-    PARTS_CHARACTERS_MAX,
+    PARTS_BYTES_MAX,
     PREFIX,
     RETIRED,
     RETURNS_MAX,
@@ -42,7 +42,7 @@ def row(number: int, *, size: int = 0, **more: Any) -> Foldable:
     """A late delivery, one of many of the same recipient."""
     identity = keys.derive(str(number))
     fields: dict[str, Any] = {
-        "row": Folding(identity, 1, more.pop("group", "service"), part(number, size)),
+        "row": Folding(identity, 1, 1, more.pop("group", "service"), part(number, size)),
         "account": "acme",
         "channel": Channel.EMAIL,
         "whose": (b"recipient", b"contact"),
@@ -57,7 +57,7 @@ def row(number: int, *, size: int = 0, **more: Any) -> Foldable:
 def standing(*numbers: int) -> Gathering:
     """A summary that gathers, and has taken up these."""
     data = json.dumps({"reminders": [json.loads(part(number)) for number in numbers]})
-    return Gathering(b"summary", b"reminder", data, NOW - HOUR, NOW + HOUR / 2)
+    return Gathering(b"summary", b"reminder", data, NOW - HOUR, NOW + HOUR / 2, NOW)
 
 
 def told(one: Gathered) -> list[str]:
@@ -103,7 +103,7 @@ def test_a_full_summary_takes_up_nothing() -> None:
 
 def test_long_ones_are_not_put_together() -> None:
     """The text of all has a limit; one that is longer by itself has a summary by itself."""
-    long = PARTS_CHARACTERS_MAX // 2
+    long = PARTS_BYTES_MAX // 2
     found = gathered(row(1, size=long), row(2, size=long), row(3, size=3 * long), row(4))
     assert [told(one) for one in found] == [["r0001"], ["r0002"], ["r0003"], ["r0004"]]
 
@@ -143,3 +143,36 @@ def test_every_end_is_shared() -> None:
     assert share_reason("cancelled", "moved out") == "summary_cancelled"
     assert share_reason("cancelled", RETIRED) == RETIRED
     assert RETURNS_MAX > 1
+
+
+def test_a_row_does_not_end_a_summary_that_waits() -> None:
+    """One that ends before the summary looks again is left to itself, and the others join."""
+    waits = standing(7)._replace(next_at=NOW + HOUR / 4)
+    short, long = row(1, into=waits, deadline_at=NOW + HOUR / 8), row(2, into=waits)
+    (one,) = gathered(short, long)
+    assert told(one) == ["r0002", "r0007"]
+    assert gathered(short) == []
+
+
+def test_what_joins_late_hurries_a_summary_that_only_gathers() -> None:
+    """It is sent before the last moment of who has the least time."""
+    (one,) = gathered(row(1, into=standing(7), deadline_at=NOW + timedelta(seconds=6)))
+    assert one.send_at - NOW == timedelta(seconds=3)
+
+
+def test_they_are_told_in_the_order_of_their_moments() -> None:
+    """Also within a second."""
+    parts = [json.dumps({"reminder": f"r{n}", "occurrence": "once", "due_at": at}) for n, at in enumerate(
+        ("2026-12-01T09:00:00.500000Z", "2026-12-01T09:00:00Z", "2026-12-01T08:59:59.900000Z")
+    )]  # fmt: skip
+    rows = [row(number)._replace(row=row(number).row._replace(part=one)) for number, one in enumerate(parts)]
+    assert told(gathered(*rows)[0]) == ["r2", "r1", "r0"]
+
+
+def test_long_is_counted_in_bytes() -> None:
+    """A hundred thousand bytes are too much for a message, however few characters they are."""
+    wide = json.dumps(
+        {"reminder": "r", "occurrence": "once", "due_at": "", "text": "\u3042" * 10_000}, ensure_ascii=False
+    )
+    rows = [row(number)._replace(row=row(number).row._replace(part=wide)) for number in range(3)]
+    assert [len(one.members) for one in gathered(*rows)] == [1, 1, 1]

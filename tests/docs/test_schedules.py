@@ -25,7 +25,7 @@ def test_an_example(command: str, printed: str, tmp_path: Path) -> None:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("DULY_")}
     script = command.replace("duly next", f"{sys.executable} -m duly next")
     done = subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=30, check=False
+        ["bash", "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == printed

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["dies", "rejected"]
 
-LIFE_SECONDS_MAX: Final = 60.0
+LIFE_SECONDS_MAX: Final = 180.0
 PATIENCE_SECONDS: Final = 60.0
 REJECTED: Final = Filters(status="rejected", limit=10_000)
 

@@ -20,7 +20,7 @@ __all__ = ["LATER_SECONDS", "LaterReceiver", "OddReceiver", "TimedReceiver", "be
 
 D = TypeVar("D", bound=AbstractAsyncContextManager[Any])
 T = TypeVar("T")
-CALL_SECONDS_MAX: Final = 10.0
+CALL_SECONDS_MAX: Final = 60.0
 LATER_SECONDS: Final = 40
 
 

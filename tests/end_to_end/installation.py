@@ -55,8 +55,8 @@ T = TypeVar("T")
 DIALECTS: Final = ("sqlite", "postgres")
 ACCOUNT: Final = "harbour-lofts"
 SECRET: Final = "whsec_cHJ2dC1zZWNyZXQtcHJ2dC1zZWNyZXQtcHJ2dC1zZWNyZXQ="
-RUN_SECONDS_MAX: Final = 90.0
-WAIT_SECONDS_MAX: Final = 30.0
+RUN_SECONDS_MAX: Final = 180.0
+WAIT_SECONDS_MAX: Final = 90.0
 AT_ONCE: Final = 4
 #: Where no mail server listens.
 NO_MAIL: Final = "smtp://127.0.0.1:9"
@@ -73,7 +73,7 @@ lease_seconds = 6
 [providers.hooks]
 kind = "webhook"
 secret = "env:HOOK_SECRET"
-timeout_seconds = 1
+timeout_seconds = 2
 deduplicates = true
 allow_private_networks = true
 
@@ -81,7 +81,7 @@ allow_private_networks = true
 kind = "smtp"
 url = "{mail}"
 from = "Harbour Lofts <reminders@example.com>"
-timeout_seconds = 1
+timeout_seconds = 2
 
 [templates.visit]
 subject = "Visit of unit {{{{ data.unit }}}}"

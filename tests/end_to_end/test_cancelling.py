@@ -26,6 +26,8 @@ from tests.end_to_end.installation import (
 )
 from tests.end_to_end.recovering import promises_nothing
 
+#: Long enough for a program to start and to cancel meanwhile, also on a busy machine.
+SLOW_SECONDS: Final = 8.0
 #: when a reminder is cancelled -> how its receiver behaves.
 MOODS: Final = {
     "before-tick": "ok",
@@ -61,10 +63,10 @@ def cancelled(request: pytest.FixtureRequest, stories: dict[str, Future[Cancelle
 
 
 def _cancelled(dialect: str, folder: Path) -> Cancelled:
-    with beside(Receiver(slow_seconds=2.5)) as receiver, settle_in(dialect, folder) as duly:
+    with beside(Receiver(slow_seconds=SLOW_SECONDS)) as receiver, settle_in(dialect, folder) as duly:
         duly.settings |= {
             "DULY_LEASE_SECONDS": "30",
-            "DULY_PROVIDERS__HOOKS__TIMEOUT_SECONDS": "3",
+            "DULY_PROVIDERS__HOOKS__TIMEOUT_SECONDS": str(SLOW_SECONDS + 1),
         }
         promises_nothing(duly, receiver.url("lost", "in-doubt"))
         duly.take(reminder(key, webhook=receiver.url(mood, key)) for key, mood in MOODS.items())

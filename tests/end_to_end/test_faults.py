@@ -5,7 +5,6 @@ All faults are met in one run per database; each test looks at one of them.
 
 from __future__ import annotations
 
-import socket
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -17,6 +16,7 @@ from duly.testing.receiver import Receiver
 from tests.end_to_end.doubles import beside
 from tests.end_to_end.installation import DIALECTS, Installation, Shown, attempts, reminder, settle_in, tell_on_both
 from tests.end_to_end.recovering import ACCEPTED, promises_nothing, seconds_between_attempts
+from tests.ports import free_port
 
 #: mood of the receiver -> how many requests it saw, the state, and what became of each attempt.
 WEBHOOKS: Final = {
@@ -43,7 +43,7 @@ MAILS: Final = {
     "silent": (1, "held", [("unknown", "timeout")]),
 }
 #: Due when the program has started, also on a busy machine.
-SHORT: Final[dict[str, Any]] = {"due_in": 4.0, "deadline": "PT5S"}
+SHORT: Final[dict[str, Any]] = {"due_in": 4.0, "deadline": "PT8S"}
 #: Seen when the answer came, or a moment later.
 EXPIRED: Final = (("expired", "deadline_before_next_try"), ("expired", "deadline_passed"))
 
@@ -91,18 +91,12 @@ def _rows(receiver: Receiver, shy: str) -> list[dict[str, Any]]:
     return [
         *(reminder(f"hook-{mood}", webhook=receiver.url(mood, "prvt-path")) for mood in WEBHOOKS),
         *(reminder(f"mail-{mood}", email=f"{mood}@prvt.example.com") for mood in MAILS),
-        reminder("nobody-listens", webhook=f"http://127.0.0.1:{_closed_port()}/prvt", **SHORT),
+        reminder("nobody-listens", webhook=f"http://127.0.0.1:{free_port()}/prvt", **SHORT),
         reminder("full", email="full@prvt.example.com", **SHORT),
         reminder("holds", webhook=shy),
         reminder("closes", webhook=shy) | {"account": "closes"},
         reminder("resends", webhook=shy) | {"account": "resends"},
     ]
-
-
-def _closed_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 # --- webhooks ------------------------------------------------------------------------------------

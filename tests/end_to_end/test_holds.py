@@ -156,7 +156,7 @@ def _decide_many(duly: Installation) -> list[str] | None:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environ = {**duly.environ(), "PATH": path}
     done = subprocess.run(
-        ["sh", "-euc", loop], cwd=duly.folder, env=environ, capture_output=True, timeout=60, check=False
+        ["sh", "-euc", loop], cwd=duly.folder, env=environ, capture_output=True, timeout=180, check=False
     )
     assert done.returncode == 0, done.stderr
     assert not (duly.folder / "refused.txt").exists()

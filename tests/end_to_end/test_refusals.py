@@ -77,7 +77,7 @@ WRONG: Final = {
     "lease too short": Wrong(
         _replace("lease_seconds = 6", "lease_seconds = 3"),
         ("work",),
-        ("duly.toml: lease_seconds: 3 is too short", "more than 3", "timeout_seconds"),
+        ("duly.toml: lease_seconds: 3 is too short", "more than 4", "timeout_seconds"),
     ),
     "not TOML": Wrong(_replace("lease_seconds = 6", "lease_seconds 6"), ("tick",), ("duly.toml: line 2", "not TOML")),
     "no file": Wrong(lambda duly: duly.file.unlink(), ("status",), ("no duly.toml", "`duly init`")),
@@ -245,7 +245,7 @@ def test_a_role_without_rights_is_one_line(own_cluster: Cluster, tmp_path: Path)
 def _run_with_stdout(duly: Installation, stdout: int, *arguments: str) -> tuple[int, str]:
     done = subprocess.run(
         duly.command(arguments), stdout=stdout, stderr=subprocess.PIPE,
-        cwd=duly.folder, env=duly.environ(), text=True, timeout=30, check=False,
+        cwd=duly.folder, env=duly.environ(), text=True, timeout=120, check=False,
     )  # fmt: skip
     require_discretion(done.stderr)
     return done.returncode, done.stderr
@@ -290,7 +290,7 @@ def test_no_stdin_is_one_line(duly_on_sqlite: Installation) -> None:
 def _run_in_shell(duly: Installation, redirection: str, *arguments: str) -> tuple[int, str]:
     script = ["/bin/sh", "-c", f'exec "$@" {redirection}', "sh", *duly.command(arguments)]
     done = subprocess.run(
-        script, capture_output=True, cwd=duly.folder, env=duly.environ(), text=True, timeout=30, check=False
+        script, capture_output=True, cwd=duly.folder, env=duly.environ(), text=True, timeout=120, check=False
     )
     require_discretion(done.stderr)
     return done.returncode, done.stderr

@@ -32,8 +32,8 @@ from tests.tidy.project import ROOT
 SECONDS: Final = 15.0
 KILLS: Final = 6
 RESTARTS: Final = 2
-DRAIN_SECONDS_MAX: Final = 70.0
-START_SECONDS_MAX: Final = 20.0
+DRAIN_SECONDS_MAX: Final = 150.0
+START_SECONDS_MAX: Final = 90.0
 
 
 # --- a short soak --------------------------------------------------------------------------------

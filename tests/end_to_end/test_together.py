@@ -57,7 +57,7 @@ def test_a_rate_is_kept_across_workers(duly_on_postgres: Installation) -> None:
         workers = [stack.enter_context(duly.running("work", "--until-idle")) for _ in range(2)]
         assert [worker.end(seconds=60).code for worker in workers] == [0, 0]
         assert len(receiver.times) == RATE * 4
-        assert receiver.most_within(1.0) <= RATE * 2 + RATE // 2
+        assert receiver.most_within(1.0) <= RATE * 3
         assert receiver.times[-1] - receiver.times[0] >= 2.5
 
 

@@ -17,7 +17,7 @@ from tests.end_to_end.installation import DIALECTS, SECRET, Run, Shown, reminder
 MISTYPED: Final = "whsec_cHJ2dC13cm9uZy1wcnZ0LXdyb25nLXBydnQtd3Jvbmctcg=="
 ROWS: Final = 60
 HALF: Final = 30
-SOON_SECONDS_MAX: Final = 10.0
+SOON_SECONDS_MAX: Final = 30.0
 
 
 class Refused(NamedTuple):

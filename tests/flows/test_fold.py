@@ -167,7 +167,7 @@ def test_what_cannot_join_now_waits_a_moment(scene: Scene) -> None:
     scene.send()
     assert scene.stands(late) == ("waiting", "summary_under_way")
     drive(scene.store.abandon("w1", [(row.id, row.fence) for row in batch.rows]))
-    scene.send()
+    scene.deliver()
     scene.clock.advance(1.0)
     scene.keep_up()
     scene.send()

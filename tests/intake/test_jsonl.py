@@ -104,6 +104,7 @@ def test_odd_values_arrive_as_they_are(line: str, value: object) -> None:
         (b'[{"a":1},\n{"a":2}]\n', "one JSON array; write one object per line"),
         (b'\n\n  [\n{"a":1}\n]\n', "one JSON array"),
         (b'{\n  "a": 1\n}\n', "over several lines"),
+        (b'{"a": 1,\n "b": {\n"c": 2}\n}\n{"a":\n2}\n', "over several lines"),
         ('{"a":1}\n'.encode("utf-16"), "UTF-16; save it as UTF-8"),
         ("\ufeff{}".encode("utf-16-be"), "UTF-16"),
     ],

@@ -97,10 +97,10 @@ def test_standard_input_is_read() -> None:
     """A dash is standard input; where it is closed, that is told."""
     program = [sys.executable, "-c", "from duly.intake import read_single; print(read_single('-')['account'])"]
     given = json.dumps(row(), indent=1)
-    read = subprocess.run(program, input=given, capture_output=True, text=True, check=True, timeout=30)
+    read = subprocess.run(program, input=given, capture_output=True, text=True, check=True, timeout=120)
     assert read.stdout == "harbour-lofts\n"
     closed = subprocess.run(
-        ["sh", "-c", '"$@" <&-', "sh", *program], capture_output=True, text=True, check=False, timeout=30
+        ["sh", "-c", '"$@" <&-', "sh", *program], capture_output=True, text=True, check=False, timeout=120
     )
     assert closed.stderr.endswith("standard input is closed; pipe the rows in, or name a file\n")
 

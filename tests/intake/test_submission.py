@@ -507,6 +507,17 @@ def test_a_reminder_is_pinned_to_the_current_version() -> None:
     assert later.body_hash == reminder.body_hash
 
 
+def test_the_last_one_before_an_anchor_is_of_use_until_then() -> None:
+    """Nobody is told an hour before after it has begun, unless a deadline asks for that."""
+    when = {"notify_at": None, "starts_at": "2099-12-01T10:00:00Z"}
+    alone = intake().accept(row(**when, before=["PT1H"]))
+    assert alone.deadline_at - alone.next_due_at == timedelta(hours=1)
+    first = intake().accept(row(**when, before=["PT24H", "PT1H"]))
+    assert first.deadline_at - first.next_due_at == timedelta(hours=23)
+    said = intake().accept(row(**when, before=["PT1H"], deadline="PT2H"))
+    assert said.deadline_at - said.next_due_at == timedelta(hours=2)
+
+
 # --- purposes ------------------------------------------------------------------------------------
 
 PURPOSES = Purposes({"harbour-lofts": ("Newsletter",)}, ("marketing",))

@@ -40,7 +40,7 @@ class Source:
 
 def played(scenario: Callable[[], Coroutine[Any, Any, None]]) -> bool:
     """Whether the scenario came to its end in good time."""
-    asyncio.run(asyncio.wait_for(scenario(), 5.0))
+    asyncio.run(asyncio.wait_for(scenario(), 60.0))
     return True
 
 

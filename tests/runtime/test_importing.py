@@ -230,7 +230,7 @@ def test_who_was_introduced_by_the_batch_before_is_known(ledger: Import) -> None
             self.asked = asyncio.Event()
 
         async def schedule(self, batch: list[NewReminder]) -> list[Scheduled]:
-            await asyncio.wait_for(self.asked.wait(), 5.0)
+            await asyncio.wait_for(self.asked.wait(), 60.0)
             answers: list[Scheduled] = await ledger.unsteady.schedule(batch)
             return answers
 

@@ -14,7 +14,7 @@ from duly.errors import DulyError
 from duly.runtime.running import SIGNALS, run_worker, run_workers
 from tests.runtime.installed import Installed
 
-GOOD_TIME_SECONDS = 15.0
+GOOD_TIME_SECONDS = 60.0
 
 
 def signal_when(so: Callable[[], bool], number: signal.Signals) -> threading.Thread:

@@ -29,7 +29,7 @@ __all__ = ["World", "play", "until"]
 #: So many seconds pass, for the worker and for its database, in each second of the machine.
 HURRY: Final = 20.0
 LEASE_SECONDS: Final = 40.0
-GOOD_TIME_SECONDS: Final = 10.0
+GOOD_TIME_SECONDS: Final = 60.0
 EVERYTHING: Final = Filters(limit=1_000)
 
 

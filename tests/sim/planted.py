@@ -36,6 +36,7 @@ class Planted:
     replacement: str
     caught_by: tuple[str, ...]  # names of checkers
     also: tuple[tuple[str, str, str], ...] = ()  # further edits: where several defences would have to fall
+    first_seed: int = 1  # where it begins to look for it: the worlds that show it are rare among the first
 
     def edits(self) -> tuple[tuple[str, str, str], ...]:
         """All of its edits: file, original, replacement."""
@@ -48,7 +49,8 @@ class Planted:
 
 def copy_source(folder: Path) -> Path:
     """A copy of the package in a folder; returns its root. What was compiled comes along and stays valid."""
-    return Path(shutil.copytree(SOURCE, folder / "duly"))
+    being_written = shutil.ignore_patterns("*.pyc.*")  # by other processes, and soon gone
+    return Path(shutil.copytree(SOURCE, folder / "duly", ignore=being_written))
 
 
 def plant(fault: Planted, root: Path) -> None:
@@ -73,7 +75,7 @@ FAULTS: Final = (
         "stores/sqlite/settling.py",
         "    return (row.state, row.fence, row.attempts) == (State.SENDING, new.fence, new.number)\n",
         "    return row.state is State.SENDING\n",
-        ("WritesAreFenced",),
+        ("WritesAreFenced", "EveryMoveIsExplained"),
     ),
     Planted(
         "acceptance needs a fence",
@@ -181,7 +183,7 @@ FAULTS: Final = (
             "\n"
             "        begun = Begun({item.lease.row.id: item.lease.row.attempts + 1 for item in ready}, {})\n"
         ),
-        ("NoRequestWithoutAttempt",),
+        ("NoRequestWithoutAttempt", "NotSentHasNotLeft"),
     ),
     Planted(
         "a hidden second request",
@@ -220,7 +222,7 @@ FAULTS: Final = (
         "stores/sqlite/sending.py",
         "start.revisions == tuple(revisions) and start.good_until > now",
         "start.good_until > now",
-        ("NoBeginWhereForbidden",),
+        ("NoBeginWhereForbidden", "ConsentIsKept", "PausesAreKept"),
     ),
     Planted(
         "begin ignores the fence",
@@ -230,6 +232,7 @@ FAULTS: Final = (
         "(start := wanted[delivery]).fence == fence and ",
         "(start := wanted[delivery]) and ",
         ("WritesAreFenced",),
+        first_seed=501,
     ),
     Planted(
         "a batch that comes twice is taken twice",
@@ -511,5 +514,131 @@ FAULTS: Final = (
         "    return new._replace(state=State.READY, reason=None) if forgotten else new\n",
         "    return new\n",
         ("NotSentIsTrue",),
+    ),
+    Planted(
+        "what was sent is revised",
+        "an occurrence is sent again because its reminder was changed",
+        "a revision takes what was sent for unsent",
+        "core/revising.py",
+        "AS_GOOD_AS_SENT: Final = frozenset({State.SENT, State.UNCONFIRMED})\n",
+        "AS_GOOD_AS_SENT: Final = frozenset({State.UNCONFIRMED})\n",
+        ("EachOccurrenceOnce",),
+    ),
+    Planted(
+        "quiet hours bind the admission only",
+        "what was admitted just before quiet hours begins in them",
+        "an admission is good whatever quiet hours come next",
+        "core/admit.py",
+        "    return trust_until if quiet.next_start is None else min(trust_until, quiet.next_start)\n",
+        "    return trust_until\n",
+        ("QuietHoursAreKept",),
+    ),
+    Planted(
+        "quiet hours of somewhere else",
+        "somebody is written to at night",
+        "quiet hours are kept in the account's zone, not in the recipient's",
+        "intake/quiet.py",
+        "candidates.zones_of(row.recipient_zone, phone, ",
+        "candidates.zones_of(None, phone, ",
+        ("QuietHoursAreKept",),
+    ),
+    Planted(
+        "a begin takes no place",
+        "a recipient gets more than his account's cap lets",
+        "what begins under a cap is not counted",
+        "stores/sqlite/capping.py",
+        "for one in begun if one in capped.asks])\n",
+        "for one in begun if one in ()])\n",
+        ("CapsAreKept",),
+    ),
+    Planted(
+        "a cap gives every place back",
+        "what was sent does not count",
+        "a place is free again as soon as its delivery has ended",
+        "stores/sql/sqlite/caps.sql",
+        "delete from capped\nwhere delivery_id = ?1\n",
+        "delete from capped\nwhere delivery_id = ?1;\n-- name: unused\nselect ?1\n",
+        ("CapsAreKept",),
+    ),
+    Planted(
+        "an opt-out raises no revision",
+        "an opt-out that was committed after the claim does not bind the send",
+        "what is said about an address leaves its contact's revision as it is",
+        "stores/sql/sqlite/consent.sql",
+        "update contact set suppressed = ?, silenced = ?, revision = revision + 1 where id = ?;",
+        "update contact set suppressed = ?, silenced = ? where id = ?;",
+        ("ConsentIsKept",),
+    ),
+    Planted(
+        "an opt-out of all binds nothing",
+        "who wants nothing more gets what has a purpose",
+        "a claim looks at what was said about its own purpose only",
+        "stores/sql/sqlite/consent.sql",
+        "       case when r.purpose <> 'security' then (\n",
+        "       case when false then (\n",
+        ("ConsentIsKept",),
+    ),
+    Planted(
+        "a deleted recipient is written to",
+        "who was deleted gets what was due before",
+        "a claim does not ask whether its recipient was deleted",
+        "stores/sql/sqlite/consent.sql",
+        "case when p.deleted_at is not null then 'recipient_deleted'\n     when",
+        "case when",
+        ("ConsentIsKept",),
+    ),
+    Planted(
+        "a pause binds the next claim only",
+        "what was claimed before the pause of its account is sent in it",
+        "a pause leaves the account's revision as it is",
+        "stores/sql/sqlite/recipients.sql",
+        "update account set paused = :paused, revision = revision + 1 where id = :id and paused <> :paused;",
+        "update account set paused = :paused where id = :id and paused <> :paused;",
+        ("PausesAreKept",),
+    ),
+    Planted(
+        "a paused reminder is sent",
+        "what had fallen due before the pause of its reminder is sent in it",
+        "admission does not ask whether the reminder is paused",
+        "core/admit.py",
+        '    if row.reminder_status == "paused":\n',
+        '    if row.reminder_status == "resting":\n',
+        ("PausesAreKept",),
+    ),
+    Planted(
+        "all that was missed is fired",
+        "after an outage a reminder comes many times at once",
+        "a policy of so many slots keeps all of them",
+        "core/missed.py",
+        "    caught = _judged(run.tail, lambda heads: heads[-policy.keep :], now, policy.grace, run.behind)\n",
+        "    caught = _judged(run.tail, lambda heads: heads, now, policy.grace, run.behind)\n",
+        ("MissedAsAsked",),
+    ),
+    Planted(
+        "nothing is too old",
+        "a reminder that asks to skip what was missed fires it",
+        "the grace of what is skipped is a thousand times as long",
+        "core/missed.py",
+        "SKIP_GRACE: Final = timedelta(minutes=5)\n",
+        "SKIP_GRACE: Final = timedelta(minutes=5000)\n",
+        ("MissedAsAsked",),
+    ),
+    Planted(
+        "what is skipped is not counted",
+        "nobody can say why an occurrence did not come",
+        "a tick leaves no event of the slots that it skips",
+        "core/firing.py",
+        "        _missed(row, caught) if caught.skipped else None,\n",
+        "        None,\n",
+        ("EverySlotIsAccountedFor",),
+    ),
+    Planted(
+        "due when it was fired",
+        "a late occurrence has a moment that no schedule names",
+        "what a tick writes late is due now",
+        "core/firing.py",
+        "        due_at=occurrence.due_at,\n",
+        "        due_at=max(now, occurrence.due_at),\n",
+        ("OnlyWhatIsNamed", "ChangesAreKept"),
     ),
 )

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from duly.ports import Store, Views
 from duly.stores import migrate
@@ -145,6 +145,20 @@ def _migrated() -> bytes:
 
 # --- PostgreSQL ----------------------------------------------------------------------------------
 
+#: Every table of the ledger that has moments, with their columns.
+MOMENTS: Final = b"""
+select c.relname, array_agg(a.attname::text) from pg_class c join pg_attribute a on a.attrelid = c.oid
+where c.relnamespace = current_schema()::regnamespace and c.relkind = 'r'
+and a.attnum > 0 and not a.attisdropped and a.atttypid = 'timestamptz'::regtype group by c.relname
+"""
+#: As after the first migration.
+EMPTY: Final = f"""
+truncate account, recipient, contact, reminder, delivery, work, attempt, attempt_result, frozen, event, budget, guard,
+consent, consent_event, operation, paused_template, capped, template restart identity;
+delete from installation;
+insert into installation (namespace) values ('{NAMESPACE}');
+"""  # noqa: S608 - a constant
+
 
 class PostgresLedger:
     """A PostgreSQL database whose moments can be moved back."""
@@ -173,14 +187,12 @@ class PostgresLedger:
         await asyncio.to_thread(self._move_back, seconds)
 
     def _move_back(self, seconds: float) -> None:
-        columns = self._all(
-            "select c.table_name, c.column_name from information_schema.columns c join information_schema.tables t"
-            " on t.table_schema = c.table_schema and t.table_name = c.table_name and t.table_type = 'BASE TABLE'"
-            " where c.table_schema = current_schema() and c.data_type = 'timestamp with time zone'"
-        )
-        for table in {table for table, _ in columns}:
-            moved = ", ".join(f"{column} = {column} - interval '{seconds} s'" for of, column in columns if of == table)
-            self._all(f"update {table} set {moved} returning 1")  # noqa: S608 - names from the catalogue
+        import psycopg  # noqa: PLC0415 - only where it is installed
+
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            for table, columns in connection.execute(MOMENTS).fetchall():
+                moved = ", ".join(f"{column} = {column} - interval '{seconds} s'" for column in columns)
+                connection.execute(f"update {table} set {moved}".encode())  # noqa: S608 - names from the catalogue
 
     async def change(self, sql: str) -> None:
         """See Ledger.change."""
@@ -217,12 +229,7 @@ class PostgresHarness:
     async def open(self) -> AsyncIterator[PostgresLedger]:
         """See Harness.open."""
         ledger = PostgresLedger(self.url)
-        await ledger.change(
-            "truncate account, recipient, contact, reminder, delivery, work, attempt, attempt_result, frozen, event,"
-            " budget, guard, consent, consent_event, operation, paused_template, capped, template restart identity"
-        )
-        await ledger.change("delete from installation")
-        await ledger.change(f"insert into installation (namespace) values ('{NAMESPACE}')")  # noqa: S608 - a constant
+        await ledger.change(EMPTY)
         try:
             yield await ledger.set_up()
         finally:

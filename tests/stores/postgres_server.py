@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import functools
 import itertools
 import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -34,6 +34,8 @@ from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
+
+from tests.ports import free_port
 
 __all__ = ["Cluster", "NoServer", "cluster", "fresh_database", "postgres_or_skip", "server", "standby"]
 
@@ -82,9 +84,26 @@ def _candidates() -> Iterator[Path]:
 
 @functools.cache  # tried once, not once per test
 def install() -> None:
-    """Ask the system's package manager for a server. Only root can, and only for so long."""
+    """Have a server installed. Only root can; where several processes run the tests, the others wait for the first."""
     if os.geteuid() != 0:
         return
+    with _one_at_a_time():
+        if find_binaries() is None:
+            _ask_apt()
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    lock = os.open(Path(__file__).parent, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _ask_apt() -> None:
+    """Only for so long."""
     for program, command in INSTALLERS:
         if shutil.which(program):
             print(f"no PostgreSQL here: trying {' '.join(command)}", file=sys.stderr)
@@ -106,19 +125,13 @@ def _unprivileged() -> dict[str, int]:
     return {"user": entry.pw_uid, "group": entry.pw_gid}
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class Cluster:
     """A throw-away cluster: its data lives in a temporary folder, and goes when it stops."""
 
     def __init__(self, binaries: Path, *, durable: bool) -> None:
         self.binaries = binaries
         self._folder = Path(tempfile.mkdtemp(prefix="duly-postgres-"))
-        self._port = _free_port()
+        self._port = free_port()
         self._settings = SETTINGS if durable else SETTINGS + VOLATILE
         self._server: subprocess.Popen[bytes] | None = None
 

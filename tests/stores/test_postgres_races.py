@@ -28,7 +28,7 @@ from duly.testing.builders import NAMESPACE, PROVIDERS, decision, new_reminder, 
 from tests.stores.conformance.scene import HOOKS, LEASE_SECONDS, Scene
 from tests.stores.ledgers import PostgresHarness, PostgresLedger
 
-WAIT_SECONDS_MAX: Final = 10.0
+WAIT_SECONDS_MAX: Final = 60.0
 WHO_WAITS: Final = (
     "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 )

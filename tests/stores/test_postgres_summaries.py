@@ -16,10 +16,10 @@ from typing import Any, Final
 import pytest
 
 from duly.core.firing import fire
-from duly.core.model import NewReminder
+from duly.core.model import NewReminder, Outcome
 from duly.ports import Claim, ClaimOrder
 from duly.stores.postgres import PostgresStore
-from duly.testing.builders import NAMESPACE, PROVIDERS, folding, new_reminder, start
+from duly.testing.builders import NAMESPACE, PROVIDERS, folding, new_reminder, settlement, start
 from tests.stores.conformance.scene import HOOKS, delivery_id
 from tests.stores.ledgers import PostgresHarness
 from tests.stores.test_postgres_races import Race, played
@@ -33,7 +33,10 @@ WORKERS: Final = 4
 LOOKS: Final = 5
 REST_SECONDS_MAX: Final = 0.1
 CHANGES_SECONDS: Final = 1.5
-GATHERED: Final = "update work set next_at = clock_timestamp() where state = 'waiting'"
+GATHERED: Final = (
+    "update work set next_at = clock_timestamp() where delivery_id in ("
+    " select delivery_id from work where state = 'waiting' for update skip locked)"
+)
 
 
 class Told:
@@ -66,6 +69,10 @@ class Told:
         await store.abandon(worker, [(row.id, row.fence) for row in summaries.values() if row.id not in begun.numbers])
         for identity in begun.numbers:
             self.keys.update(part["reminder"] for part in summaries[identity].data["reminders"])
+        if begun.numbers:
+            now = (await store.due(0)).now
+            answers = [settlement(summaries[one], 1, Outcome.ACCEPTED, now) for one in begun.numbers]
+            await store.settle(HOOKS, answers, [])
 
 
 async def raced(arena: Race, others: list[PostgresStore], change: Change, number: int) -> set[bool]:
@@ -93,7 +100,7 @@ async def raced(arena: Race, others: list[PostgresStore], change: Change, number
     assert told.keys == Counter(key for key, called_off in won.items() if not called_off)
     for new in rows:
         status = (await arena.ledger.views.show_delivery(delivery_id(new.key)))["status"]
-        assert status == ("cancelled" if won[new.key] else "folded")
+        assert status == ("cancelled" if won[new.key] else "sent")
     return {won[new.key] for new in asked}
 
 

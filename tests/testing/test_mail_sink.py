@@ -24,14 +24,14 @@ def against(sink: MailSink, client: Callable[[MailSink], None]) -> None:
 
     async def both() -> None:
         async with sink:
-            await asyncio.wait_for(asyncio.to_thread(client, sink), 10)
+            await asyncio.wait_for(asyncio.to_thread(client, sink), 60)
 
     asyncio.run(both())
 
 
 def connect(sink: MailSink) -> smtplib.SMTP:
     """The standard library's client, connected."""
-    return smtplib.SMTP(sink.host, sink.port, local_hostname="client.example", timeout=5)
+    return smtplib.SMTP(sink.host, sink.port, local_hostname="client.example", timeout=30)
 
 
 def mail_to(sink: MailSink, *recipients: str) -> tuple[int, str]:
@@ -53,7 +53,7 @@ def mail_to(sink: MailSink, *recipients: str) -> tuple[int, str]:
 def talk(sink: MailSink, *sent: bytes) -> list[str]:
     """Say each of these as it is, one after the other, and QUIT; all replies but the one to QUIT."""
     said = b""
-    with socket.create_connection((sink.host, sink.port), timeout=5) as plug, suppress(ConnectionError):
+    with socket.create_connection((sink.host, sink.port), timeout=30) as plug, suppress(ConnectionError):
         plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for words in (*sent, b"QUIT\r\n"):
             plug.sendall(words)

@@ -473,7 +473,7 @@ def test_it_runs_in_a_process_of_its_own() -> None:
             assert asyncio.run(_ask(port, asked)) == [200, 200, 200, 404, 200]
         finally:
             served.send_signal(signal.SIGTERM)
-        assert served.wait(timeout=10) == 0
+        assert served.wait(timeout=60) == 0
 
 
 async def _ask(port: int, asked: list[bytes]) -> list[int | str]:

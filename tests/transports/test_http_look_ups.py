@@ -174,7 +174,7 @@ def test_a_silent_receiver_is_not_waited_for_longer(server: RawServer) -> None:
     server.script = answering(b"")
     began = time.monotonic()
     assert unknown("timeout", one_answer(get(server.url()), timeout_seconds=0.2))
-    assert 0.15 < time.monotonic() - began < 2
+    assert 0.15 < time.monotonic() - began < 10
 
 
 def test_a_look_up_past_its_time_is_not_started(server: RawServer) -> None:

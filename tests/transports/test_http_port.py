@@ -102,7 +102,7 @@ def test_completed_keeps_to_its_limit_and_its_time(server: RawServer) -> None:
     async def use(over: HttpTransport) -> None:
         began = time.monotonic()
         assert await over.completed(10, 0.05) == []
-        assert 0.04 < time.monotonic() - began < 1
+        assert 0.04 < time.monotonic() - began < 10
         await over.start([Request(token, post(server.url()), NEVER) for token in range(5)])
         await asyncio.sleep(0.2)
         sizes = [len(await over.completed(2, 1)) for _ in range(3)]
@@ -121,11 +121,11 @@ def test_completed_lingers_for_those_that_come_close_behind(server: RawServer) -
     async def use(over: HttpTransport) -> None:
         await over.start([Request(token, post(server.url(), b"%d" % token), NEVER) for token in range(4)])
         began = time.monotonic()
-        assert len(await over.completed(10, 5)) == 4
-        assert time.monotonic() - began < 2
+        assert len(await over.completed(10, 30)) == 4
+        assert time.monotonic() - began < 8
 
     server.script = staggered
-    with_transport(use, linger_seconds=3)
+    with_transport(use, linger_seconds=9)
 
 
 def test_a_wait_for_room_ends_when_a_slot_is_released(server: RawServer) -> None:
@@ -137,8 +137,8 @@ def test_a_wait_for_room_ends_when_a_slot_is_released(server: RawServer) -> None
         assert await over.wait_for_room(0.02) == 0
         asyncio.get_running_loop().call_later(0.02, over.release, urls[:1])
         began = time.monotonic()
-        assert await over.wait_for_room(5) == 1
-        assert time.monotonic() - began < 1
+        assert await over.wait_for_room(30) == 1
+        assert time.monotonic() - began < 10
 
     with_transport(use, capacity=2)
 
@@ -192,7 +192,7 @@ def test_closing_leaves_no_thread_and_no_connection(server: RawServer) -> None:
     """After closing, the receiver sees its connections end, and no thread of ours is left."""
     before = threading.active_count()
     assert one_answer(post(server.url())).status == 200
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + 30
     while (server.open_now or threading.active_count() > before) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert server.open_now == 0

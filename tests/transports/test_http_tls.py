@@ -120,7 +120,7 @@ def test_a_handshake_that_hangs_ends_with_the_connect_timeout() -> None:
         began = time.monotonic()
         answer = one_answer(post(url), connect_timeout_seconds=0.3, timeout_seconds=9)
     assert unsent("timeout", answer)
-    assert 0.25 < time.monotonic() - began < 3
+    assert 0.25 < time.monotonic() - began < 8
 
 
 def test_a_warm_connection_that_dies_after_the_request_is_not_tried_again(server: RawServer, ours: Certificate) -> None:

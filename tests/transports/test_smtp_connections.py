@@ -133,7 +133,7 @@ def test_a_transport_that_nobody_closed_holds_nothing_up() -> None:
 
     started = time.monotonic()
     run(test())
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 10
 
 
 def test_a_connection_that_answered_nonsense_is_not_used_again() -> None:

@@ -52,7 +52,7 @@ def test_each_mood_ends_in_its_phase(
     """The answer tells the step that ended the attempt, and the sink was asked once."""
 
     async def test() -> None:
-        async with MailSink(slow_seconds=0.05) as sink, transport(sink, timeout_seconds=0.5) as sender:
+        async with MailSink(slow_seconds=0.05) as sink, transport(sink, timeout_seconds=2.0) as sender:
             (answer,) = await send(sender, mail(recipient))
             assert (answer.status, answer.error, answer.sent, answer.phase) == (status, error, sent, phase)
             assert len(sink.messages.get(recipient, [])) == kept

@@ -12,7 +12,15 @@ if TYPE_CHECKING:
     from duly.ports import Views
     from duly.runtime.config import Config
 
-__all__ = ["counted", "failing_text", "guard_line", "paused_line", "reminder_named", "require_account"]
+__all__ = [
+    "counted",
+    "failing_text",
+    "guard_line",
+    "left_out_text",
+    "paused_line",
+    "reminder_named",
+    "require_account",
+]
 
 
 def counted(count: int, one: str, many: str) -> str:
@@ -24,6 +32,15 @@ def guard_line(guard: Mapping[str, Any]) -> str:
     """An open restore guard, in one line."""
     line = f"guard {guard['number']} is open, since {guard['since']} ({guard['why']}): nothing is sent"
     return output.plain(line)
+
+
+def left_out_text(labels: Sequence[str]) -> str:
+    """Which occurrences a change leaves out, and why."""
+    from duly.core.spoken import listed
+
+    few = len(labels) == 1
+    were, does = ("was", "does") if few else ("were", "do")
+    return f"{listed(labels)} {were} sent before, or may have been, and {does} not come again"
 
 
 def paused_line(done: Mapping[str, Any]) -> str:

@@ -47,7 +47,7 @@ from duly.content.times import READER, Reader, lateness
 from duly.core import keys, sms, text
 from duly.core.model import Channel, Claimed, Content
 from duly.core.revising import base_label
-from duly.core.schedule import ONCE, Slot, anchor
+from duly.core.schedule import ONCE, Slot, anchor_of
 from duly.errors import ConfigError, Unrenderable, VersionUnknown
 
 __all__ = ["Template", "TemplateSet"]
@@ -195,7 +195,7 @@ def _names(
         "reminder": reminder,
         "occurrence": slot.label,
         "due_at": slot.due_at,
-        "starts_at": anchor(Slot(base_label(slot.label), slot.due_at)),
+        "starts_at": anchor_of(Slot(base_label(slot.label), slot.due_at)),
         "late": late,
         "range": _PLAIN.globals["range"],
         STEPS: [0],

@@ -1,12 +1,14 @@
 """Folding: what is late comes as one message, a *summary*, and not as many.
 
 With `late = summarize` a delivery that could be sent, and is late, is folded: it waits for a summary, which is a
-delivery of its own, under its own key, with the same recipient, address, provider and purpose. A summary gathers for
-a moment, and as long as nothing of it has begun; then it is sent like any other delivery, and marked as late. What
-it carries are *parts*: for each folded delivery what it would have said. Whatever becomes of the summary becomes of
-them: sent or unconfirmed with it, or, if it ends in another way, ready again. Then they are folded anew, but not for
-ever: after `RETURNS_MAX` summaries that came to nothing a delivery is sent by itself, marked as late. A summary is
-*retired* if a reminder in it is called off or changed before anything of it can have left; the others make another.
+delivery of its own, under its own key, with the same recipient, address, provider, purpose and lane. A summary gathers
+for a moment, and as long as nothing of it may have left: also while it waits for another try. It is sent like any other
+delivery, and marked as late. What it carries are *parts*: for each folded delivery what it would have said. Whatever
+becomes of the summary becomes of them: sent or unconfirmed with it, or, if it ends in another way, ready again. Then
+they are folded anew, but not for ever: after `RETURNS_MAX` summaries that came to nothing a delivery is sent by itself,
+marked as late. A summary is *retired* if a reminder in it is called off or changed before anything of it can have left;
+the others make another. If that comes later the summary is called off: what is in the air goes on, and is not sent once
+more.
 
 The key of a summary comes from the first delivery that it was made for and from how often that was folded: a summary
 that is lost and made again is the same.
@@ -23,6 +25,7 @@ from duly.core import keys
 from duly.core.model import Channel, Claimed, Content
 from duly.core.moments import instant
 from duly.core.schedule import ONCE
+from duly.core.text import recordable
 
 __all__ = [
     "BUSY",
@@ -58,26 +61,30 @@ GATHER_SECONDS: Final = 10.0
 RETURNS_MAX: Final = 3
 MEMBERS_MAX: Final = 50
 #: Of all parts of a summary; one part alone may be longer.
-PARTS_CHARACTERS_MAX: Final = 50_000
+PARTS_BYTES_MAX: Final = 50_000
 
 
 class Folding(NamedTuple):
-    """A claimed row that is to be folded: under which fence, into which group, and what it would have said (JSON)."""
+    """A claimed row that is to be folded: under which fence and revision of its reminder, into which group, and what it
+    would have said (JSON).
+    """
 
     id: bytes
     fence: int
+    revision: int
     group: str
     part: str
 
 
 class Gathering(NamedTuple):
-    """A summary that may still take something up. `parts`: its data, JSON."""
+    """A summary that may still take something up. `parts`: its data, JSON. `next_at`: when it looks again."""
 
     id: bytes
     reminder: bytes
     parts: str
     due_at: datetime
     deadline_at: datetime
+    next_at: datetime
 
 
 class Foldable(NamedTuple):
@@ -100,7 +107,7 @@ class Gathered(NamedTuple):
     new_key: str | None  # the caller's key of one that is new
     members: tuple[bytes, ...]
     group: str | None  # None: it is full, and takes up nothing more
-    send_at: datetime  # for one that is new
+    send_at: datetime  # while it only gathers: no later than this
 
 
 # --- what is folded ------------------------------------------------------------------------------
@@ -112,8 +119,8 @@ def may_fold(row: Claimed) -> bool:
 
 
 def group_of(row: Claimed) -> str:
-    """What rows of one recipient and address must have in common: what quiet hours, caps and consent go by."""
-    return json.dumps([row.purpose, *row.recipient_quiet_hours])
+    """What rows of one recipient and address must have in common: what quiet hours, caps, consent and haste go by."""
+    return json.dumps([row.purpose, row.lane, *row.recipient_quiet_hours])
 
 
 def part_of(row: Claimed, content: Content) -> str:
@@ -123,8 +130,8 @@ def part_of(row: Claimed, content: Content) -> str:
         "occurrence": row.occurrence,
         "due_at": instant(row.due_at),
         "template": row.template,
-        "subject": content.subject,
-        "text": content.text,
+        "subject": recordable(content.subject),
+        "text": recordable(content.text),
         "data": row.data,
     }
     return json.dumps(part, ensure_ascii=False)
@@ -170,20 +177,28 @@ def gather(rows: Iterable[Foldable], namespace: str, now: datetime) -> Iterator[
 def _gather(rows: Sequence[Foldable], namespace: str, now: datetime) -> Iterator[Gathered]:
     into, taken = rows[0].into, list[Foldable]()
     for one in rows:
+        if into and _too_short(one, into, now):
+            continue
         if not _fits(into, taken, one):
             yield _gathered(into, taken, namespace, now, full=True)
             into, taken = None, []
         taken.append(one)
-    yield _gathered(into, taken, namespace, now, full=False)
+    if taken:
+        yield _gathered(into, taken, namespace, now, full=False)
+
+
+def _too_short(one: Foldable, into: Gathering, now: datetime) -> bool:
+    """Whether a summary waits, for more than others, beyond the last moment of a row: the row would end it."""
+    return one.deadline_at <= into.next_at and into.next_at > now + timedelta(seconds=GATHER_SECONDS)
 
 
 def _fits(into: Gathering | None, taken: Sequence[Foldable], one: Foldable) -> bool:
     there = _parts(into.parts) if into else []
     if not there and not taken:
         return True
-    characters = len(into.parts) if into else 0
-    characters += sum(len(other.row.part) for other in taken) + len(one.row.part)
-    return len(there) + len(taken) < MEMBERS_MAX and characters <= PARTS_CHARACTERS_MAX
+    parts = [into.parts if into else "", *(other.row.part for other in taken), one.row.part]
+    size = sum(len(part.encode()) for part in parts)
+    return len(there) + len(taken) < MEMBERS_MAX and size <= PARTS_BYTES_MAX
 
 
 def _gathered(
@@ -207,13 +222,13 @@ def _new(first: Foldable, namespace: str) -> tuple[str, Gathering]:
     key = f"{PREFIX}summary/{keys.show(first.row.id)}/{first.folds + 1}"
     delivery = keys.delivery_id(namespace, first.account, key, ONCE, first.channel)
     reminder = keys.reminder_id(namespace, first.account, key)
-    return key, Gathering(delivery, reminder, '{"reminders": []}', first.due_at, first.deadline_at)
+    return key, Gathering(delivery, reminder, '{"reminders": []}', first.due_at, first.deadline_at, first.deadline_at)
 
 
 def _joined(before: str, parts: Iterable[str]) -> str:
     """The data of a summary: its parts in the order in which they were due."""
     found = [*_parts(before), *map(json.loads, parts)]
-    found.sort(key=lambda part: (part["due_at"], part["reminder"], part["occurrence"]))
+    found.sort(key=lambda part: (part["due_at"].removesuffix("Z"), part["reminder"], part["occurrence"]))
     return json.dumps({"reminders": found}, ensure_ascii=False)
 
 

@@ -3,19 +3,30 @@
 A delivery may be put off until a moment that lies behind its deadline: quiet hours that last longer, a cap without
 room, a pause that nobody lifts. It is not known before, so it waits, and expires. Both are told: while it waits, that
 it will expire and when; afterwards, what it waited for. A cap is told with its number and its window, as it was when
-it put the delivery off.
+it put the delivery off; quiet hours with whose clock decides, where the recipient's zone is not known.
+
+What may be sent late ends at its *last moment* (`late_until`), and not at its deadline.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 from duly.core.caps import FREQUENCY_CAP, read_cap
-from duly.core.spoken import Place, begun, told_at, told_moment, told_span
+from duly.core.moments import is_before
+from duly.core.spoken import Place, begun, listed, told_at, told_moment, told_span
 
-__all__ = ["WAITED", "deadline_comes_first", "deferrals", "expires_waiting", "until_when", "why_expired"]
+__all__ = [
+    "PAUSES",
+    "WAITED",
+    "deadline_comes_first",
+    "deferrals",
+    "expires_waiting",
+    "last_moment",
+    "until_when",
+    "why_expired",
+]
 
 #: Why it was put off without an attempt -> what it waited for, as the end of a sentence about the past.
 WAITED: Final[Mapping[str, str]] = {
@@ -35,6 +46,7 @@ WAITED: Final[Mapping[str, str]] = {
 PAUSES: Final = frozenset({"account_paused", "reminder_paused", "template_paused"})
 ANOTHER_TRY: Final = "it waited for another try"
 DEFERRALS_TOLD_MAX: Final = 3
+ZONES_NAMED_MAX: Final = 3
 PASSED: Final = "deadline_passed"
 
 
@@ -55,7 +67,7 @@ def until_when(shown: Mapping[str, Any], place: Place) -> str:
     when = told_moment(shown["next_at"], place)
     match shown["reason"]:
         case "quiet_hours":
-            return f", until {when}"
+            return f", until {when}{_whose_clock(shown.get('quiet_clock'))}"
         case "frequency_cap":
             return f"{_cap(_put_off(shown)[-1:])}; there is room for it from {when} on"
     return ""
@@ -76,21 +88,37 @@ def why_expired(shown: Mapping[str, Any], place: Place) -> str:
 
 def deadline_comes_first(next_at: str | None, deadline_at: str) -> bool:
     """Whether the next moment of one that waits is not before its deadline."""
-    return next_at is not None and datetime.fromisoformat(next_at) >= datetime.fromisoformat(deadline_at)
+    return next_at is not None and not is_before(next_at, deadline_at)
 
 
 def expires_waiting(shown: Mapping[str, Any], place: Place, *, in_doubt: bool) -> str | None:
     """What happens next to one that waits, where its deadline may come before it is tried; None where it does not."""
     if shown["status"] != "waiting" or not shown["next_at"]:
         return None
-    deadline = told_at(shown["deadline_at"], place)
+    last, deadline = last_moment(shown), told_at(shown["deadline_at"], place)
     if deadline_comes_first(shown["next_at"], shown["deadline_at"]):
         then = "what became of it is found out then" if in_doubt else "it expires then"
-        return f"its deadline comes first, {deadline}: {then}, and it is not tried again"
-    if shown["reason"] in PAUSES:
+        return f"{last} comes first, {deadline}: {then}, and it is not tried again"
+    if PAUSES & {shown["reason"], shown.get("obstacle")}:
         when = told_at(shown["next_at"], place)
-        return f"it will be looked at again {when}; if the pause lasts until its deadline {deadline}, it expires then"
+        return f"it will be looked at again {when}; if the pause lasts until {last} {deadline}, it expires then"
     return None
+
+
+def last_moment(shown: Mapping[str, Any]) -> str:
+    """What its `deadline_at` is to be called."""
+    return "its deadline" if shown.get("late_from") is None else "its last moment"
+
+
+def _whose_clock(clock: Mapping[str, Any] | None) -> str:
+    """Who decides about quiet hours where nobody knows the recipient's zone; nothing where it is known."""
+    if clock is None:
+        return ""
+    zones = clock["zones"]
+    named = listed(zones) if len(zones) <= ZONES_NAMED_MAX else f"{len(zones)} zones"
+    if clock["of"] == "number":
+        return f"; his zone is not known, so it must be free in every zone in which his number may ring ({named})"
+    return f"; his zone is not known, so the account's clock decides ({named})"
 
 
 def _put_off(shown: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -247,7 +247,11 @@ def _admit_and_freeze(route: Route, lease: Lease, reading: float) -> Ready | Lat
 def _late(route: Route, lease: Lease, row: Claimed, now: datetime) -> Late:
     part = part_of(row, route.templates.render(row))
     look_again = now + timedelta(seconds=route.limits.busy_summary_seconds)
-    return Late(lease, Folding(row.id, row.fence, group_of(row), part), Stop(State.WAITING, BUSY, look_again))
+    return Late(
+        lease,
+        Folding(row.id, row.fence, row.revisions.reminder, group_of(row), part),
+        Stop(State.WAITING, BUSY, look_again),
+    )
 
 
 def _freeze(route: Route, row: Claimed, now: datetime) -> Frozen:

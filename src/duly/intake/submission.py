@@ -23,7 +23,7 @@ from duly.intake.late import read_late
 from duly.intake.purposes import Purposes
 from duly.intake.recipients import ID_CHARACTERS_MAX, Recipient, read_recipient
 from duly.intake.rejected import set_aside
-from duly.intake.rejection import Rejection, did_you_mean
+from duly.intake.rejection import Rejection, did_you_mean, nearest_or_all
 from duly.intake.when import RECIPIENT, When, read_when
 
 __all__ = ["Intake", "KnownTemplates", "RecipientZones"]
@@ -180,7 +180,7 @@ class Intake:
     def _template(self, row: Mapping[str, Any]) -> str:
         name = need(row, "template", TEMPLATE_CHARACTERS_MAX)
         if name not in self._templates:
-            raise Rejection(f"no template has this name{did_you_mean(name, self._templates)}", "template")
+            raise Rejection(f"no template has this name{nearest_or_all(name, self._templates)}", "template")
         return name
 
     def _check_rendering(

@@ -51,6 +51,7 @@ class Revision(NamedTuple):
     call_off: tuple[bytes, ...]  # open deliveries that end for it, if they are surely unsent still
     keep_body: bool  # the body as first submitted stays on record
     wake: bool = False  # a paused one goes on
+    evidence: str | None = None  # JSON text: see `core.revising.moved`
 
 
 class Upgrade(NamedTuple):

@@ -243,23 +243,6 @@ class Store(Protocol):
         """Cancel a reminder with its open deliveries, or one delivery. Whoever commits first wins."""
         ...
 
-    async def suppress(self, actor: str, reason: str, contact: bytes) -> bool:
-        """Suppress a contact for all purposes: its revision rises, so that no admission of before can begin.
-
-        `reason` is the code that admission gives from now on. False: it was already. Raises NotFound. Leaves an
-        event at every open delivery of that contact.
-        """
-        ...
-
-    async def reschedule(
-        self, actor: str, reason: str, reminder: bytes, next_due_at: datetime, deadline_at: datetime
-    ) -> bool:
-        """Move an active reminder's next occurrence; its revision rises. False: it has none left to move.
-
-        Raises NotFound. Leaves an event.
-        """
-        ...
-
     async def standing(self, reminder: bytes, labels: Sequence[str]) -> Standing:
         """A reminder as it stands, with its open deliveries and those that have these labels, in any generation.
 
@@ -270,6 +253,7 @@ class Store(Protocol):
     async def revise(self, actor: str, reason: str, revision: Revision) -> bool:
         """Bring a newer version of a reminder in force; its revision rises. False: it is not as it was seen.
 
+        Nor is anything written where a restore guard covers its next occurrence.
         The deliveries to be called off end cancelled (`superseded`). A paused one stays so unless it is woken. Leaves
         an event `revised`.
         """
@@ -311,8 +295,9 @@ class Store(Protocol):
     async def requeue(self, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
         """Return dead and rejected deliveries to ready, under the same id, their attempts spared. Repeatable.
 
-        Returns those that were. One that falls under a restore guard (due before its closing) becomes uncertain
-        instead. Leaves an event `redriven` at each.
+        Returns those that were; not one in whose place a newer version of its reminder lets another come. One that
+        falls under a restore guard (due before its closing) becomes uncertain instead. Leaves an event `redriven` at
+        each.
         """
         ...
 
@@ -385,7 +370,7 @@ class Store(Protocol):
         Every open row but those held starts in doubt: uncertain, `restored`, its key window counted from its due
         time; a begun attempt without a result is unknown. Until the closing, and afterwards for what was due
         before it, `materialise` writes what it would write as ready or expired as uncertain in the same way,
-        and `reschedule` moves none of it. Each leaves an event. Raises InputError for a `since` that lies ahead
+        and `revise` moves none of it. Each leaves an event. Raises InputError for a `since` that lies ahead
         of the last heartbeat.
         """
         ...

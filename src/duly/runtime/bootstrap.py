@@ -25,11 +25,11 @@ from duly.core.quiet_hours import Window, written
 from duly.core.unsubscribe import SECRET_BYTES_MIN, Links
 from duly.errors import ConfigError, SchemaError
 from duly.intake import Purposes
+from duly.intake.quiet import QuietHours
 from duly.ports import Provider, Store, Transport, Views
 from duly.runtime.clock import SystemClock, SystemDice
 from duly.runtime.config import Config, Secret, Smtp, Webhook
 from duly.runtime.config import Template as ConfiguredTemplate
-from duly.runtime.quiet import QuietHours
 from duly.runtime.versions import PinnedTemplates
 from duly.runtime.worker import Plant
 

@@ -54,6 +54,7 @@ class Rescheduled(NamedTuple):
     label: str | None = None
     due_at: datetime | None = None
     zone: str | None = None
+    left_out: tuple[str, ...] = ()  # labels that were sent, or may have been: they do not come again
     at_once: Sequence[str] = ()  # labels that are due already, and of use still
     expired: Sequence[str] = ()  # labels of which nothing comes, because their deadlines have passed
 
@@ -65,15 +66,15 @@ async def reschedule(store: Store, intake: Intake, reminder: bytes, times: NewTi
     new = await _taken(store, intake, resubmitted(submitted, times), now)
     _refuse_what_is_over(new, now)
     wish = Wish(new, order.actor, order.reason, again=order.again, keep_body=True, wake=True)
-    answer = await revise_reminder(store, zones.known, wish)
+    answer, *_, left_out = await revise_reminder(store, zones.known, wish)
     if answer is not Revised.MOVED:
         return Rescheduled(answer)
     shown, left = await store.views().show_reminder(reminder), (await store.standing(reminder, ())).schedule
     late, over = _behind_now(_occurrences(replace(new, schedule=left)), now)
     if shown["next_due_at"] is None:  # a tick was there before us
-        return Rescheduled(answer, new.next_label or ONCE, new.next_due_at, new.zone, late, over)
+        return Rescheduled(answer, new.next_label or ONCE, new.next_due_at, new.zone, left_out, late, over)
     due_at = datetime.fromisoformat(shown["next_due_at"])
-    return Rescheduled(answer, shown["next_label"], due_at, shown["zone"], late, over)
+    return Rescheduled(answer, shown["next_label"], due_at, shown["zone"], left_out, late, over)
 
 
 async def _taken(store: Store, intake: Intake, raw: Mapping[str, Any], now: datetime) -> NewReminder:

@@ -53,6 +53,7 @@ TALLY_WORDS: Final = (
     "dead",
     "duplicates_suppressed",
     "folded",
+    "in_summaries",
 )
 #: What upkeep moves deliveries to, as far as it is counted.
 UPKEEP_WORDS: Final = ("uncertain", "expired", "dead", "sent", "unconfirmed")
@@ -243,7 +244,7 @@ class Worker:
 
     async def _keep_up(self) -> int:
         moved = await keep_up(self._store, self.name)
-        self.tally.update({word: moved[word] for word in UPKEEP_WORDS})
+        self.tally.update({word: moved[word] for word in UPKEEP_WORDS}, in_summaries=moved["sent"])
         if moved["dead"]:
             self._telemetry.killed_workers(moved["dead"])
         return max(moved.values())

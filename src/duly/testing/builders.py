@@ -114,7 +114,11 @@ def new_reminder(  # noqa: PLR0913 - what a test is about, each with a plain def
 def folding(row: Claimed, subject: str = "Note") -> Folding:
     """A claimed row that is to be folded, with what it would have said."""
     return Folding(
-        row.id, row.fence, group_of(row), part_of(row, Content(subject, f"about {row.reminder_key}", None, "v1"))
+        row.id,
+        row.fence,
+        row.revisions.reminder,
+        group_of(row),
+        part_of(row, Content(subject, f"about {row.reminder_key}", None, "v1")),
     )
 
 

@@ -109,12 +109,12 @@ def test_one_text_for_one_meaning(text: str, canonical: str) -> None:
 )
 def test_what_means_nothing(text: str, words: str) -> None:
     """It is refused in one line that says what to write, and soon."""
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ValueError, match=r"\S") as caught:
         read_repeat(text, START)
     assert words in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
-    assert time.perf_counter() - began < SECONDS_MAX
+    assert time.process_time() - began < SECONDS_MAX
 
 
 def test_a_set_counts_from_a_start() -> None:
@@ -137,11 +137,11 @@ def test_a_set_counts_from_a_start() -> None:
 )
 def test_what_never_fires_in_a_zone(text: str) -> None:
     """Only the zone's clocks tell; it is found out when the first firing is asked for, within bounds."""
-    began = time.perf_counter()
+    began = time.process_time()
     schedule = repeating(text)
     with pytest.raises(ValueError, match="it never fires; change it, or its start"):
         first(schedule, NEW_YORK if "HOURLY" not in text else None)
-    assert time.perf_counter() - began < SECONDS_MAX
+    assert time.process_time() - began < SECONDS_MAX
 
 
 @pytest.mark.parametrize(
@@ -150,6 +150,7 @@ def test_what_never_fires_in_a_zone(text: str) -> None:
         Schedule(utc(2026, 12, 1, 9)),
         Schedule(datetime(2026, 12, 1, 9, 0, 30)),
         Schedule(datetime(2026, 12, 1, 9), before=(timedelta(days=8, hours=2), timedelta(days=7), 36 * HOUR, HOUR / 4)),
+        Schedule(datetime(2026, 12, 1, 9), before=(2 * HOUR, HOUR), left_out=(2 * HOUR,)),
         repeating("RRULE:FREQ=DAILY;BYHOUR=9\nEXDATE:20261225T090000"),
     ],
 )
@@ -187,15 +188,21 @@ def test_a_schedule_has_one_meaning(repeat: str | None, before: tuple[timedelta,
         Schedule(START, repeat, before)
 
 
+def test_only_what_it_has_can_be_left_out() -> None:
+    """An offset that is not one of the schedule's is refused."""
+    with pytest.raises(ValueError, match="only offsets that it has"):
+        Schedule(START, None, (HOUR,), (2 * HOUR,))
+
+
 @given(
     st.text(max_size=60)
     | st.from_regex(r"(RRULE:)?FREQ=(DAILY|YEARLY|HOURLY)(;[A-Z]{4,8}=[-0-9A-Z,]{1,9}){0,4}", fullmatch=True)
 )
 def test_no_text_breaks_the_reader(text: str) -> None:
     """Every text is a rule that fires, or a ValueError, within a second."""
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         first(Schedule(START, read_repeat(text, START)), NEW_YORK)
     except ValueError as error:
         assert len(str(error).splitlines()) == 1  # noqa: PT017 - either way is right
-    assert time.perf_counter() - began < SECONDS_MAX
+    assert time.process_time() - began < SECONDS_MAX

@@ -212,3 +212,20 @@ async def a_cancel_tells_what_does_not_come_any_more(scene: Scene) -> None:
     await scene.schedule("later", due_in=60)
     assert await cancel_all(scene, "later") == Cancelled(0, 0, 0, 0, stopped=1)
     assert await cancel_all(scene, "later") == Cancelled(0, 0, 0, 0, before=1)
+
+
+@case
+async def a_second_cancel_keeps_its_reason(scene: Scene) -> None:
+    """It changes nothing and says that it was cancelled before; who wanted it, and why, is on record, once."""
+    await scene.ready("r")
+    await cancel_all(scene)
+    reminder = keys.reminder_id(NAMESPACE, "acme", "r")
+    for _ in range(2):
+        done = await scene.store.cancel("ben", "sold", reminder=reminder, delivery=None)
+        assert (done.before, done.cancelled, done.final) == (1, 0, 1)
+        done = await scene.store.cancel("ben", "sold", reminder=None, delivery=delivery_id("r"))
+        assert (done.before, done.cancelled, done.final) == (1, 0, 1)
+    events = (await scene.views.show_reminder(reminder))["events"]
+    told = [(event["kind"], event["from"], event["actor"], event["reason"]) for event in events]
+    assert told == [("cancelled", "done", "ana", WHY), ("cancelled", "cancelled", "ben", "sold")]
+    assert [event[-1] for event in await scene.events(delivery_id("r"))] == [WHY, "sold"]

@@ -167,13 +167,13 @@ async def an_address_nobody_named_can_be_suppressed(scene: Scene) -> None:
 
 
 @case
-async def a_suppression_of_the_store_stands_like_any_other(scene: Scene) -> None:
-    """`suppress` leaves an entry with its own code, which other statements do not touch, and a lift ends."""
+async def a_suppression_stands_beside_a_choice(scene: Scene) -> None:
+    """What an operator says has its own code, which an opt-out does not touch, and a lift ends."""
     await scene.ready("r")
-    await scene.store.suppress("ana", "moved_away", ADDRESS.id)
+    await tell(scene, said(Kind.MANUAL, EVERYTHING))
     await tell(scene, said(Kind.OPT_OUT, "marketing"))
     row = await scene.claim_one()
-    assert row.suppressed == "moved_away"
+    assert row.suppressed == "suppressed"
     await scene.store.abandon("w1", [(row.id, row.fence)])
     await tell(scene, said(Kind.LIFT, EVERYTHING))
     assert (await scene.claim_one()).suppressed is None

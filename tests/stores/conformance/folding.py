@@ -90,17 +90,59 @@ async def a_summary_in_a_workers_hands_takes_up_nothing(scene: Scene) -> None:
 
 
 @case
-async def what_has_begun_takes_up_nothing(scene: Scene) -> None:
-    """After its first begin another summary is made, also where that was refused."""
+async def what_was_refused_takes_up_more(scene: Scene) -> None:
+    """In the air it takes up nothing; a refusal leaves no doubt, and the next try tells of what joined since."""
     *_, first = await scene.folded("a", **LATE)
     summary = await scene.gathered()
     await scene.begin(summary)
     (row,) = await late(scene, "b")
+    assert await scene.fold(row) == {}
+    await scene.settle(summary, Outcome.REFUSED)
+    assert await scene.fold(row) == {row.id: first}
+    await scene.store.promote(10)
+    assert parts(await scene.claim_one()) == ["a", "b"]
+
+
+@case
+async def what_is_in_doubt_takes_up_nothing(scene: Scene) -> None:
+    """Only its own bytes may go out: another summary gathers in its place."""
+    *_, first = await scene.folded("a", **LATE)
+    summary = await scene.gathered()
+    await scene.begin(summary)
+    await scene.settle(summary, Outcome.UNKNOWN)
+    (row,) = await late(scene, "b")
     (second,) = (await scene.fold(row)).values()
     assert second != first
-    await scene.settle(summary, Outcome.REFUSED)
     (third,) = await late(scene, "c")
     assert set((await scene.fold(third)).values()) == {second}
+
+
+@case
+async def who_has_less_time_hurries_it(scene: Scene) -> None:
+    """A summary that only gathers is sent before the last moment of each."""
+    await scene.folded("a", **LATE)
+    (row,) = await late(scene, "b", lasts=timedelta(seconds=7))
+    assert len(await scene.fold(row)) == 1
+    await scene.ledger.pass_time(4)
+    await scene.store.promote(10)
+    assert parts(await scene.claim_one()) == ["a", "b"]
+
+
+@case
+async def what_cannot_be_recorded_is_cleaned(scene: Scene) -> None:
+    """A text that a template made of NUL and half a surrogate pair costs no other row its turn."""
+    (row,) = await late(scene, "a")
+    assert len(await scene.store.fold("w1", [folding(row, "a\x00b\ud800")])) == 1
+    assert (await scene.gathered()).data["reminders"][0]["subject"] not in ("a\x00b\ud800", "")
+
+
+@case
+async def what_changed_since_the_claim_is_not_folded(scene: Scene) -> None:
+    """A pause between claim and fold is seen, as begin would see it."""
+    (row,) = await late(scene, "a")
+    await scene.ledger.change("update reminder set status = 'active' where caller_key = 'a'")
+    assert await scene.store.pause_reminder("ana", "wait", row.reminder)
+    assert await scene.fold(row) == {}
 
 
 @case
@@ -328,6 +370,57 @@ async def a_cancel_after_the_begin_binds_the_next_admission(scene: Scene) -> Non
     assert await scene.state(summary) == State.DEAD
     await share(scene)
     assert (await scene.claim_one()).reminder_status == "cancelled"
+
+
+@case
+async def what_is_called_off_in_the_air_is_not_sent_again(scene: Scene) -> None:
+    """A cancel that came after the begin binds the next admission of the summary: what it carries comes back."""
+    first, second, summary = await scene.folded("a", "b", **LATE)
+    row = await scene.gathered()
+    await scene.begin(row)
+    assert (await scene.store.cancel("ana", "moved out", reminder=None, delivery=first)).sending == 1
+    await scene.settle(row, Outcome.REFUSED)
+    await scene.store.promote(10)
+    again = await scene.claim_one()
+    assert (again.id, again.reminder_status) == (summary, "called_off")
+    await scene.decide(again, State.LEASED, State.CANCELLED, reason="called_off")
+    assert await share(scene) == {"ready": 2}
+    rows = {row.id: row for row in (await scene.claim()).rows}
+    assert (rows[first].reminder_status, rows[second].reminder_status) == ("called_off", "done")
+
+
+@case
+async def a_cancel_under_a_guard_is_heard(scene: Scene) -> None:
+    """What a restore put in doubt may have been sent: it is not sent again with what was called off."""
+    first, _, summary = await scene.folded("a", "b", **LATE)
+    await scene.store.open_guard("ana", "restored")
+    cancelled = await scene.store.cancel("ana", "moved out", reminder=None, delivery=first)
+    assert (cancelled.sending, cancelled.in_doubt) == (1, 0)
+    await scene.store.close_guard("ana", "all was submitted again")
+    assert await scene.decide(await scene.looked_at(), State.UNCERTAIN, State.READY, reason="not_there", covered=True)
+    row = await scene.claim_one()
+    assert (row.id, row.reminder_status) == (summary, "called_off")
+
+
+@case
+async def evidence_for_many_reaches_all(scene: Scene) -> None:
+    """However many summaries were accepted after all, each round shares what it has looked at, and no more."""
+    members = []
+    for number in range(5):
+        first, summary = await scene.folded(f"r{number}", ref=f"p{number}", **LATE)
+        row = await scene.gathered()
+        await scene.begin(row)
+        await scene.settle(row, Outcome.UNKNOWN)
+        doubtful = await scene.looked_at()
+        assert doubtful.id == summary
+        await scene.decide(doubtful, State.UNCERTAIN, State.UNCONFIRMED, reason="closed_by_policy")
+        await share(scene)
+        members.append((first, row))
+    accepted = [settlement(row, 1, Outcome.ACCEPTED, await scene.now()) for _, row in members]
+    await scene.store.settle(HOOKS, accepted, [])
+    for _ in members:
+        await scene.store.share_fates(1, "upkeep")
+    assert {await scene.state(first) for first, _ in members} == {State.SENT}
 
 
 @case

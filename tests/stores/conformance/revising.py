@@ -222,7 +222,8 @@ async def versions_are_compared(scene: Scene) -> None:
 async def turned(scene: Scene, new: NewReminder, version: int) -> Revised:
     """Bring that version in force, as an import does."""
     newer = replace(new, event_version=version, body_hash=bytes([version]) * 32)
-    return await revise_reminder(scene.store, zones.known, Wish(newer, "ana", "it was moved", newer_only=True))
+    plan = await revise_reminder(scene.store, zones.known, Wish(newer, "ana", "it was moved", newer_only=True))
+    return plan.answer
 
 
 async def begun_rule(scene: Scene) -> NewReminder:

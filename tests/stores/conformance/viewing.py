@@ -22,8 +22,9 @@ LINE = ["id", "account", "reminder", "occurrence", "channel", "status", "reason"
 DELIVERY = [
     *("id", "account", "reminder", "occurrence", "channel", "provider", "template", "template_version", "status"),
     *("reason", "next_action", "next_at", "due_at", "deadline_at", "lane", "idempotency_key", "payload_hash"),
-    *("request_id", "lease_expires_at", "recipient", "restored", "zone", "late_from", "summary"),
-    *("folded", "attempts", "receipts", "events"),
+    *("request_id", "lease_expires_at", "recipient", "restored", "zone", "late_from", "summary", "purpose"),
+    *("submitted_at", "revised_at", "since", "finished_at", "recipient_zone", "obstacle"),
+    *("folded", "attempts", "receipts", "events", "consent"),
 ]
 ATTEMPT = [
     *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),
@@ -35,7 +36,8 @@ FORGOTTEN = [
 EVENT = ["at", "kind", "from", "to", "actor", "reason", "evidence"]
 REMINDER = [
     *("id", "account", "idempotency_key", "status", "schedule", "zone", "template", "template_version", "next_due_at"),
-    *("next_local", "next_label", "missed", "group", "recipient_zone", "deliveries", "events"),
+    *("next_local", "next_label", "missed", "group", "recipient_zone", "purpose", "deadline", "late", "late_until"),
+    *("left_out", "obstacles", "deliveries", "events"),
 ]
 MADE = ("held", "uncertain", "waiting", "sent", "rejected", "sending", "leased", "ready")
 RFC3339_UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")

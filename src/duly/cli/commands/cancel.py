@@ -26,9 +26,10 @@ __all__ = ["register"]
 
 GROUP_PAGE_ROWS: Final = 1_000
 ALREADY_SENT: Final = "already_sent"
+BEFORE: Final = "it was cancelled before"
 #: Answer -> how the text begins, where it is not that it was cancelled just now.
 BEGINNINGS: Final = {
-    "already_cancelled": "it was cancelled before",
+    "already_cancelled": BEFORE,
     "already_ended": "it had ended, and nothing was left to cancel",
 }
 
@@ -65,7 +66,7 @@ def register(app: typer.Typer) -> None:
         if account is None:
             raise InputError("--group: it belongs to an account; give --account too")
         told = asyncio.run(_cancel_group(surface.config(), group, account, reason))
-        surface.result(told, f"{counted(told['reminders'], 'reminder', 'reminders')} {_text(told)}")
+        surface.result(told, _group_text(told))
 
 
 async def _cancel(config: Config, identity: str, account: str | None, reason: str) -> Cancelled:
@@ -131,12 +132,21 @@ def _answer(done: Cancelled) -> str:
 
 
 def _text(done: Mapping[str, Any]) -> str:
-    deliveries = _deliveries(done)
-    begin = BEGINNINGS.get(done.get("answer", ""), "cancelled")
-    if deliveries:
-        comes = ", and no further occurrence comes" if done["stopped"] else ""
-        return f"{begin}{comes}{deliveries}"
-    return f"{begin}; no deliveries yet" if "reminders" in done else f"{begin}; it had no deliveries yet"
+    begin = BEGINNINGS.get(done["answer"], BEFORE if done["before"] else "cancelled")
+    return f"{begin}{_stopped(done)}{_deliveries(done) or '; it had no deliveries yet'}"
+
+
+def _group_text(done: Mapping[str, Any]) -> str:
+    """How many were cancelled now, how many before, and what became of the deliveries of all of them."""
+    before, now = done["before"], done["reminders"] - done["before"]
+    begin = f"{counted(now, 'reminder', 'reminders')} cancelled" if now else "no reminder cancelled"
+    if before:
+        begin += f", {before} {'was' if before == 1 else 'were'} cancelled before"
+    return f"{begin}{_stopped(done)}{_deliveries(done) or '; no deliveries yet'}"
+
+
+def _stopped(done: Mapping[str, Any]) -> str:
+    return ", and no further occurrence comes" if done["stopped"] and _deliveries(done) else ""
 
 
 def _deliveries(done: Mapping[str, Any]) -> str:

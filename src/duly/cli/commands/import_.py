@@ -10,7 +10,7 @@ import typer
 
 from duly.cli import output
 from duly.cli.surface import Surface, command
-from duly.cli.words import counted
+from duly.cli.words import counted, left_out_text
 
 if TYPE_CHECKING:
     from duly.runtime.config import Config
@@ -42,6 +42,8 @@ def register(app: typer.Typer) -> None:
             "already": report.already,
             "rejected": report.rejected,
             "revised": report.revised,
+            "left_out": report.left_out,
+            "left_out_rows": [row._asdict() for row in report.left_out_rows],
         }
         surface.result(document, _text(document, where))
         if report.likely_misspelt:
@@ -83,7 +85,20 @@ async def _import(surface: Surface, config: Config, file: str, file_format: str 
 def _text(document: dict[str, Any], where: str) -> str:
     text = "{rows} rows: {created} created, {already} already there, {rejected} rejected".format(**document)
     text += f", {document['revised']} revised" if document["revised"] else ""
-    return f"{text}; see {where}" if document["rejected"] else text
+    text += f"; see {where}" if document["rejected"] else ""
+    return "\n".join([text, *_left_out(document)])
+
+
+def _left_out(document: dict[str, Any]) -> list[str]:
+    """A line for each row whose reminder was sent in part before."""
+    rows = document["left_out_rows"]
+    lines = [
+        f"line {row['line']}, {output.plain(row['idempotency_key'])}: {left_out_text(row['labels'])}; `duly reschedule`"
+        " with --again asks for it"
+        for row in rows
+    ]
+    more = document["left_out"] - len(rows)
+    return [*lines, f"... and {more} more rows like these"] if more else lines
 
 
 def _misspelt(report: Imported) -> str:

@@ -112,8 +112,10 @@ async def _upgrade(config: Config, name: str, account: str | None, why: str) -> 
 
 
 def _require(config: Config, name: str) -> None:
+    from duly.core.folding import TEMPLATE
     from duly.errors import NotFound
-    from duly.intake.rejection import did_you_mean
+    from duly.intake.rejection import nearest_or_all
 
-    if name not in config.templates:
-        raise NotFound(f"no template is called {output.plain(name)[:60]!r}{did_you_mean(name, config.templates)}")
+    known = {*config.templates, TEMPLATE}  # that one has everybody, whether it is configured or not
+    if name not in known:
+        raise NotFound(f"no template is called {output.plain(name)[:60]!r}{nearest_or_all(name, known)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from duly.runtime.config import Config
 
 __all__ = ["register"]
-
-DELIVERIES_TOLD_MAX = 10
 
 Status = Annotated[str | None, typer.Option("--status", help="One state, such as waiting or sent.")]
 ChannelName = Annotated[str | None, typer.Option("--channel", help="email, sms or webhook.")]
@@ -124,14 +123,10 @@ async def _shown(config: Config, identity: str, account: str | None) -> tuple[st
 async def _told(config: Config, identity: str, account: str | None) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
     """What is asked about and, of a reminder, its latest deliveries."""
     from duly.runtime.bootstrap import open_views
+    from duly.runtime.explaining import read
 
     async with open_views(config) as views:
-        kind, found = await views.find(identity, account)
-        if kind == "delivery":
-            return kind, await views.show_delivery(found), []
-        shown = await views.show_reminder(found)
-        latest = [(await views.find(line["id"], None))[1] for line in shown["deliveries"][:DELIVERIES_TOLD_MAX]]
-        return kind, shown, [await views.show_delivery(delivery) for delivery in latest]
+        return await read(views, config, (identity, account), datetime.now(UTC))
 
 
 # --- text ----------------------------------------------------------------------------------------

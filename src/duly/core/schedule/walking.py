@@ -26,6 +26,7 @@ from duly.core.schedule.stepping import Days, Filtered, Grid, Stepping, mask_of
 __all__ = [
     "WALKED_SLOTS_MAX",
     "Run",
+    "anchor",
     "first",
     "first_after",
     "following",
@@ -106,6 +107,12 @@ def following(schedule: Schedule, zone: tzinfo | None, label: str) -> Slot | Non
     return next((slot for slot in course.since(place.due_at) if _is_behind(slot, place)), None)
 
 
+def anchor(schedule: Schedule, zone: tzinfo | None) -> datetime | None:
+    """The instant before which its slots lie; None if they lie before none."""
+    course = _course(schedule, zone or UTC)
+    return course.anchor if isinstance(course, Listed) and course.before else None
+
+
 @lru_cache(ANSWERS_CACHED_MAX)
 def slot(schedule: Schedule, zone: tzinfo | None, label: str) -> Slot | None:
     """The slot of that label, perhaps under another zone than before; None if the schedule does not have it."""
@@ -171,7 +178,7 @@ def _course(schedule: Schedule, zone: tzinfo) -> Course:
     start, repeat = schedule.start, schedule.repeat
     begins = to_utc(start, zone) if start.tzinfo is None else start.astimezone(UTC)
     if repeat is None:
-        return Listed(begins, schedule.before)
+        return Listed(begins, schedule.before, schedule.left_out)
     if not is_set(repeat):
         return _cron_course(parse_cron(repeat), begins, zone)
     local = start if start.tzinfo is None else wall_time(start, zone)

@@ -1,8 +1,9 @@
 """Fold: late deliveries are taken up by a summary, and share its end.
 
-The summaries that gather for a batch are locked by their reminders, and only then the work, so that what is in one
-is read and written under one lock. One that came to be meanwhile, or that a worker has in its hands, is not waited
-for: its rows are not folded this time. New ones are made in one order, because two of one group wait for each other.
+The reminders of a batch are locked, with those of the summaries that gather for it, and only then the work, members
+before summaries, as whoever calls one off does. So what is in a summary is read and written under one lock. One that
+came to be meanwhile, or that a worker has in its hands, is not waited for: its rows are not folded this time. New ones
+are made in one order, because two of one group wait for each other.
 """
 
 from __future__ import annotations
@@ -43,10 +44,13 @@ async def fold(connections: Connections, worker: str, rows: Sequence[Folding]) -
 async def _foldable(tx: Transaction, worker: str, rows: Sequence[Folding]) -> list[Foldable]:
     """The rows as they stand, under the locks of all that is to be written."""
     ids, groups = uuids([row.id for row in rows]), texts(row.group for row in rows)
-    summaries = [summary for summary, _ in await tx.rows("lock_summaries", ids, groups)]
-    await tx.rows("lock_work", uuids(sorted([*(row.id for row in rows), *summaries])))
-    fences = ints(row.fence for row in rows)
-    found = await tx.rows("foldable", ids, fences, groups, worker, uuids(summaries))
+    reminders = [reminder for (reminder,) in await tx.rows("lock_reminders", ids, groups)]
+    summaries = uuids([summary for (summary,) in await tx.rows("summaries_among", uuids(reminders))])
+    await tx.rows("lock_work", ids)
+    await tx.rows("lock_work", summaries)
+    await tx.send("let_go", summaries)
+    numbers = (ints(row.fence for row in rows), ints(row.revision for row in rows))
+    found = await tx.rows("foldable", ids, *numbers, groups, worker, summaries)
     asked = {row.id: row for row in rows}
     return [_as_found(asked[identity], *rest) for identity, *rest in found]
 
@@ -61,8 +65,11 @@ async def _write(tx: Transaction, worker: str, one: Gathered, now: datetime) -> 
     """Make the summary, or extend it. False: another one gathers by now."""
     summary = one.summary
     if one.new_key is None:
-        moments = (summary.due_at, summary.deadline_at)
-        await tx.send("extend_summary", summary.id.hex(), summary.reminder.hex(), summary.parts, *moments, one.group)
+        await tx.send(
+            "extend_summary",
+            *(summary.id.hex(), summary.reminder.hex(), summary.parts, summary.due_at, summary.deadline_at),
+            *(one.group, one.send_at),
+        )
         return True
     ids = (summary.id.hex(), summary.reminder.hex())
     body = (one.new_key, keys.payload_hash(one.new_key.encode()), one.members[0].hex(), TEMPLATE, summary.parts)
@@ -95,6 +102,7 @@ async def take_out(tx: Transaction, actor: str, folded: Sequence[bytes]) -> None
 async def share_fates(connections: Connections, limit: int, actor: str) -> Counter[str]:
     """See Store.share_fates."""
     async with connections.transaction() as tx:
-        ready, sent, unconfirmed = await tx.row("share_fates", limit, actor)
-        await tx.send("close_summaries")
+        ready, sent, unconfirmed, summaries, ends = await tx.row("share_fates", limit, actor)
+        if summaries:
+            await tx.send("close_summaries", uuids(summaries), texts(ends))
     return Counter(ready=ready, sent=sent, unconfirmed=unconfirmed)

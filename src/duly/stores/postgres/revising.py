@@ -64,7 +64,7 @@ async def _all_unsent(tx: Transaction, deliveries: Sequence[bytes]) -> bool:
 async def _write(tx: Transaction, actor: str, reason: str, revision: Revision, account: int, status: str) -> None:
     new = revision.reminder
     own = (new.id.hex(), actor, reason, revision.keep_body, revision.generation)
-    await tx.send("revise_reminder", *own, *_columns(new), status, revision.wake)
+    await tx.send("revise_reminder", *own, *_columns(new), status, revision.wake, revision.evidence)
     if new.contacts:
         await add_recipients(tx, {new.account: account}, [new])
         await add_contacts(tx, {new.account: account}, [new])

@@ -224,16 +224,6 @@ class PostgresStore:
         """See Store. Raises NotFound."""
         return await upkeep.cancel(self._shared, actor, reason, reminder, delivery)
 
-    async def suppress(self, actor: str, reason: str, contact: bytes) -> bool:
-        """See Store. Raises NotFound."""
-        return await consent.suppress(self._shared, actor, reason, contact)
-
-    async def reschedule(
-        self, actor: str, reason: str, reminder: bytes, next_due_at: datetime, deadline_at: datetime
-    ) -> bool:
-        """See Store. Raises NotFound."""
-        return await changing.reschedule(self._shared, actor, reason, reminder, next_due_at, deadline_at)
-
     async def standing(self, reminder: bytes, labels: Sequence[str]) -> Standing:
         """See Store. Raises NotFound."""
         return await revising.standing(self._shared, reminder, labels)

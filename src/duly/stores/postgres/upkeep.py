@@ -106,6 +106,8 @@ async def _cancel_reminder(tx: Transaction, actor: str, reason: str, reminder: b
         return None
     ((account, status, to_come),) = found
     await tx.send("cancel_reminder", reminder.hex(), actor, reason, status)
+    if status == "cancelled":
+        await tx.send("cancel_again", reminder.hex(), None, actor, reason)
     ids = [identity for (identity,) in await tx.rows("deliveries_of", account, reminder.hex())]
     counts = await _cancel_deliveries(tx, actor, reason, ids)
     return counts._replace(stopped=int(to_come), before=int(status == "cancelled"))
@@ -115,6 +117,9 @@ async def _cancel_delivery(tx: Transaction, actor: str, reason: str, delivery: b
     """Cancel one delivery; None if there is no such delivery."""
     await _call_off(tx, actor, reason, delivery)
     counts = await _cancel_deliveries(tx, actor, reason, [delivery])
+    if counts.before:
+        (reminder,) = await tx.row("reminder_of", delivery.hex())
+        await tx.send("cancel_again", reminder.hex(), delivery.hex(), actor, reason)
     return counts if any(counts) else None
 
 
@@ -152,4 +157,4 @@ def surely_unsent(state: str, begun: bool, doubt: bool) -> bool:  # noqa: FBT001
 
 
 def _in_doubt(state: str, begun: bool, doubt: bool) -> bool:  # noqa: FBT001
-    return not begun and (doubt or state in ("uncertain", "held"))
+    return not begun and state != "folded" and (doubt or state in ("uncertain", "held"))

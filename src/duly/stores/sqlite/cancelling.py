@@ -2,7 +2,8 @@
 
 A cancel asks for nobody's fence: it looks at each open row under the writer's turn, and whoever commits
 first wins. What may have been accepted is not sent again, and stays open until reconcile has found out.
-What has begun is not called back; its worker will say what came of it.
+What has begun is not called back; its worker will say what came of it. A second cancel changes nothing, and its reason
+is kept.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ def _cancel_reminder(db: Database, actor: str, reason: str, reminder: bytes) -> 
     account, status, to_come = seen
     if db.change("reminder_cancel", id=reminder):
         db.change_one("event_add", account, reminder, None, "cancelled", status, "cancelled", actor, reason, None)
+    if status == "cancelled":
+        db.change("cancel_again", account=account, reminder=reminder, delivery=None, actor=actor, reason=reason)
     retire_summaries(db, actor, reminder)
     finals, sent = db.row("finals_of_reminder", account=account, reminder=reminder)
     rows = open_rows(db, "open_of_reminder", account=account, reminder=reminder)
@@ -64,7 +67,11 @@ def _cancel_delivery(db: Database, actor: str, reason: str, asked: Asked) -> Cou
     end = endings(db, [asked]).get(asked.id)
     if end is None:
         raise NotFound("no delivery has this id: nothing was cancelled")
-    return Counter(final=1, sent=end.state is State.SENT, before=end.state is State.CANCELLED)
+    before = end.state is State.CANCELLED
+    if before:
+        whose = {"account": end.account, "reminder": end.reminder, "delivery": end.id}
+        db.change("cancel_again", **whose, actor=actor, reason=reason)
+    return Counter(final=1, sent=end.state is State.SENT, before=before)
 
 
 def _taken_out(db: Database, actor: str, asked: Asked, rows: list[Row]) -> list[Row]:

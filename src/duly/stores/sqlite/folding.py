@@ -51,7 +51,8 @@ def fold(db: Database, worker: str, rows: Sequence[Folding]) -> dict[bytes, byte
 
 
 def _foldable(db: Database, worker: str, row: Folding) -> Foldable | None:
-    seen = db.row("foldable", id=row.id, fence=row.fence, bundle=row.group, worker=worker)
+    db.change("summary_let_go", id=row.id, bundle=row.group)
+    seen = db.row("foldable", id=row.id, fence=row.fence, revision=row.revision, bundle=row.group, worker=worker)
     if seen is None:
         return None
     account, channel, recipient, contact, due_at, deadline_at, folds, *summary = seen
@@ -59,10 +60,8 @@ def _foldable(db: Database, worker: str, row: Folding) -> Foldable | None:
     return Foldable(row, account, stored.CHANNELS[channel], (recipient, contact), *moments, folds, _gathering(*summary))
 
 
-def _gathering(delivery: bytes | None, reminder: bytes, data: str, due_at: int, deadline_at: int) -> Gathering | None:
-    if delivery is None:
-        return None
-    return Gathering(delivery, reminder, data, stored.moment(due_at), stored.moment(deadline_at))
+def _gathering(delivery: bytes | None, reminder: bytes, data: str, *moments: int) -> Gathering | None:
+    return None if delivery is None else Gathering(delivery, reminder, data, *map(stored.moment, moments))
 
 
 def _write(db: Database, worker: str, one: Gathered, now: str) -> bool:
@@ -70,7 +69,7 @@ def _write(db: Database, worker: str, one: Gathered, now: str) -> bool:
     summary = one.summary
     moments = {"due_at": stored.micros(summary.due_at), "deadline_at": stored.micros(summary.deadline_at)}
     if one.new_key is None:
-        db.change("summary_extend_work", id=summary.id, bundle=one.group, **moments)
+        db.change("summary_extend_work", id=summary.id, bundle=one.group, send_at=stored.micros(one.send_at), **moments)
         db.change("summary_extend_delivery", id=summary.id, **moments)
         db.change(
             "summary_extend_reminder", reminder=summary.reminder, data=summary.parts, deadline_at=moments["deadline_at"]
@@ -128,10 +127,18 @@ def _retire(db: Database, actor: str, summary: bytes, entries: Entries) -> bool:
     if not rows:
         return share_of(db.value("delivery_status", id=summary)) == State.READY
     if rows[0].doubt or rows[0].state not in SURELY_UNSENT:
+        _call_off(db, actor, rows[0], entries)
         return False
     entries.end(rows[0], State.CANCELLED, RETIRED)
     entries.note(rows[0], "cancelled", State.CANCELLED, actor, RETIRED)
     return True
+
+
+def _call_off(db: Database, actor: str, row: Row, entries: Entries) -> None:
+    """What may have left is not sent once more."""
+    if db.change("work_call_off", id=row.id):
+        db.change("delivery_call_off", id=row.id)
+        entries.note(row, "cancelled", row.state, actor, RETIRED)
 
 
 def _return(row: Row, now: int, actor: str, reason: str, entries: Entries) -> None:

@@ -81,7 +81,7 @@ def revise(db: Database, actor: str, reason: str, revision: Revision) -> bool:
         add_recipient(db, account, new)
         keep_own(db, new)
         moves = (status, _target(revision, status))
-        db.change_one("event_add", account, new.id, None, "revised", *moves, actor, reason, None)
+        db.change_one("event_add", account, new.id, None, "revised", *moves, actor, reason, revision.evidence)
         entries = Entries()
         for row in unsent:
             entries.end(row, State.CANCELLED, SUPERSEDED)

@@ -243,17 +243,6 @@ class SqliteStore:
         call = partial(cancelling.cancel, self._writer, actor, reason, reminder=reminder, delivery=delivery)
         return await self._write(call)
 
-    async def suppress(self, actor: str, reason: str, contact: bytes) -> bool:
-        """See Store.suppress."""
-        return await self._write(partial(consent.suppress, self._writer, actor, reason, contact))
-
-    async def reschedule(
-        self, actor: str, reason: str, reminder: bytes, next_due_at: datetime, deadline_at: datetime
-    ) -> bool:
-        """See Store.reschedule."""
-        call = partial(operating.reschedule, self._writer, actor, reason, reminder, next_due_at, deadline_at)
-        return await self._write(call)
-
     async def standing(self, reminder: bytes, labels: Sequence[str]) -> Standing:
         """See Store.standing. Raises NotFound."""
         return await self._read(partial(revising.standing, self._reader, reminder, labels))

@@ -14,5 +14,5 @@ create index delivery_summary on delivery (summary_id) where summary_id is not n
 alter table work
   add column folds int not null default 0,               -- how often it was folded
   add column returned smallint not null default 0,       -- of these, how often the summary came to nothing
-  add column gathering text;                             -- of a summary that still takes something up: what of; null from its first begin on
+  add column gathering text;                             -- of a summary that still takes something up: what of; null: it is full, or in doubt
 create unique index work_gathering on work (account_id, recipient_id, contact_id, provider, gathering) where gathering is not null;

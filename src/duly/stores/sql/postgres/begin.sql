@@ -57,7 +57,7 @@ with want as (
     u (delivery_id, fence, account_revision, reminder_revision, recipient_revision, contact_revision, good_until,
        destination, body, hash, template, template_version, fresh)),
 begun as (
-  update work w set begun = true, attempts = w.attempts + 1, gathering = null, since = clock_timestamp()
+  update work w set begun = true, attempts = w.attempts + 1, since = clock_timestamp()
   from want u
   where w.delivery_id = any (array(select unnest($1::uuid[])))
     and w.delivery_id = u.delivery_id and w.fence = u.fence and w.state || '' = 'leased' and not w.begun

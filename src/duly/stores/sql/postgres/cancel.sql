@@ -13,6 +13,20 @@ with r as (
 insert into event (account_id, reminder_id, kind, from_state, to_state, actor, reason)
 select r.account_id, r.id, 'cancelled', $4, 'cancelled', $2, $3 from r;
 
+-- name: cancel_again
+-- $1 reminder, $2 delivery (null: the reminder itself), $3 actor, $4 reason. It was cancelled before, and stays so: who
+-- wanted it once more, and why, is kept.
+insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
+select r.account_id, r.id, $2::uuid, 'cancelled', 'cancelled', 'cancelled', $3, $4
+from reminder r
+where r.id = $1::uuid and not exists (
+  select from event e where e.reminder_id = r.id and e.delivery_id is not distinct from $2::uuid and e.kind = 'cancelled'
+    and e.actor = $3 and e.reason = $4);
+
+-- name: reminder_of
+-- $1 delivery.
+select reminder_id from delivery where id = $1::uuid;
+
 -- name: deliveries_of
 -- $1 account, $2 reminder.
 select id from delivery where account_id = $1 and reminder_id = $2::uuid;

@@ -28,10 +28,6 @@ select id from contact where id = any (array(select unnest($1::uuid[]))) order b
 select a.name, k.channel, k.address, k.endpoint
 from contact k join account a on a.id = k.account_id where k.id = $1::uuid;
 
--- name: contact_account
--- $1 id.
-select account_id from contact where id = $1::uuid;
-
 -- name: consent_standing
 -- $1 account, $2 contacts.
 select contact_id, kind, scope, at, source, reason, actor, code

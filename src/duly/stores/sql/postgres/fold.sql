@@ -1,31 +1,48 @@
 -- Fold: late deliveries are taken up by a summary, and its end becomes theirs. Reminders are locked before work.
 
--- name: lock_summaries
--- $1 ids of deliveries, $2 their groups. The summaries that gather for them: what is in one changes under this lock only.
-select d.id, r.id
-from reminder r join delivery d on d.account_id = r.account_id and d.reminder_id = r.id
+-- name: lock_reminders
+-- $1 ids of deliveries, $2 their groups. Their reminders, so that whoever changes one waits or is seen, and those of the
+-- summaries that gather for them: what is in one changes under this lock only.
+select r.id from reminder r
 where r.id = any (array(
+  select m.reminder_id from work m where m.delivery_id = any (array(select unnest($1::uuid[])))
+  union
   select g.reminder_id
   from unnest($1::uuid[], $2::text[]) u (delivery_id, bundle)
   join work m on m.delivery_id = u.delivery_id
   join work g on g.account_id = m.account_id and g.recipient_id = m.recipient_id and g.contact_id = m.contact_id
              and g.provider = m.provider and g.gathering = u.bundle))
-order by r.id for update of r;
+order by r.id for update;
+
+-- name: summaries_among
+-- $1 ids of reminders.
+select d.id from reminder r join delivery d on d.account_id = r.account_id and d.reminder_id = r.id
+where r.id = any (array(select unnest($1::uuid[]))) and d.summarizes
+order by d.id;
+
+-- name: let_go
+-- $1 ids of locked summaries. In doubt, only its own bytes may go out, and nothing of what was called off: another one
+-- gathers in its place.
+update work w set gathering = null
+where w.delivery_id = any (array(select unnest($1::uuid[]))) and w.gathering is not null
+  and (w.doubt or w.called_off or w.state in ('uncertain', 'held'));
 
 -- name: foldable
--- $1 ids, $2 fences, $3 groups, $4 worker, $5 summaries that are locked. Locked rows of this worker, with what gathers
--- for them. Where that is in somebody's hands, or came to be just now, a row is left out.
+-- $1 ids, $2 fences, $3 revisions of their reminders, $4 groups, $5 worker, $6 summaries that are locked. Locked rows of
+-- this worker, with what gathers for them. Where that is in somebody's hands, or came to be just now, a row is left out.
 select m.delivery_id, a.name, m.channel, m.recipient_id, m.contact_id, m.due_at, m.deadline_at, m.folds,
-       g.delivery_id, g.reminder_id, r.data::text, g.due_at, g.deadline_at
-from unnest($1::uuid[], $2::int[], $3::text[]) u (delivery_id, fence, bundle)
+       g.delivery_id, g.reminder_id, r.data::text, g.due_at, g.deadline_at, g.next_at
+from unnest($1::uuid[], $2::int[], $3::int[], $4::text[]) u (delivery_id, fence, revision, bundle)
 join work m on m.delivery_id = u.delivery_id and m.fence = u.fence
+join reminder o on o.id = m.reminder_id and o.revision = u.revision
 join account a on a.id = m.account_id
 left join work g on g.account_id = m.account_id and g.recipient_id = m.recipient_id and g.contact_id = m.contact_id
                 and g.provider = m.provider and g.gathering = u.bundle
 left join reminder r on r.id = g.reminder_id
-where m.state = 'leased' and not m.begun and not m.doubt and m.worker = $4 and (select open from gate)
+where m.state = 'leased' and not m.begun and not m.doubt and m.worker = $5 and (select open from gate)
   and (g.delivery_id is null
-       or g.state in ('ready', 'waiting') and not g.doubt and g.delivery_id = any (array(select unnest($5::uuid[]))));
+       or g.state in ('ready', 'waiting')
+          and g.delivery_id = any (array(select unnest($6::uuid[]))));
 
 -- name: add_summary
 -- $1 id, $2 reminder, $3 the caller's key, $4 hash of the body, $5 the delivery that lends it the rest, $6 template, $7
@@ -58,10 +75,13 @@ select m.account_id, m.reminder_id, m.delivery_id, 'summary_made', 'waiting', $1
 returning delivery_id;
 
 -- name: extend_summary
--- $1 id, $2 reminder, $3 data, $4 due at, $5 deadline, $6 group (null: it is full). The revision rises: whoever claims it at
--- this moment may have read what was in it before.
+-- $1 id, $2 reminder, $3 data, $4 due at, $5 deadline, $6 group (null: it is full), $7 no later than when it is sent if it
+-- only gathers. The revision rises: whoever claims it at this moment may have read what was in it before.
 with row as (
-  update work set due_at = $4::timestamptz, deadline_at = $5::timestamptz, gathering = $6 where delivery_id = $1::uuid),
+  update work
+  set due_at = $4::timestamptz, deadline_at = $5::timestamptz, gathering = $6,
+      next_at = case when reason = 'summary_gathers' then least(next_at, $7::timestamptz) else next_at end
+  where delivery_id = $1::uuid),
 head as (
   update delivery set due_at = $4::timestamptz, deadline_at = $5::timestamptz where id = $1::uuid)
 update reminder set data = $3::jsonb, deadline_at = $5::timestamptz, revision = revision + 1 where id = $2::uuid;
@@ -93,7 +113,7 @@ select distinct summary_id from delivery where id = any (array(select unnest($1:
 -- name: retire_summaries
 -- $1 ids of locked, folded rows, $2 their summaries, locked as far as they are open, $3 actor. These end, if nothing of
 -- them can have left, and the rows are ready again; so they are where a summary has come to nothing already. The others
--- in it follow: see share_fates.
+-- in it follow: see share_fates. What may have left is called off: it is not sent once more.
 with gone as (
   delete from work w
   where w.delivery_id = any (array(select unnest($2::uuid[])))
@@ -103,6 +123,13 @@ head as (
   update delivery d
   set status = 'cancelled', reason = 'summary_retired', attempts = g.attempts, finished_at = clock_timestamp()
   from gone g where d.id = g.delivery_id),
+called as (
+  update work w set called_off = true
+  where w.delivery_id = any (array(select unnest($2::uuid[]))) and not w.called_off
+    and not (w.state in ('ready', 'waiting', 'leased') and not w.begun and not w.doubt)
+  returning w.delivery_id, w.account_id, w.reminder_id, case when w.begun then 'sending' else w.state end as state),
+remembered as (
+  update delivery d set called_off = true from called c where d.id = c.delivery_id),
 back as (
   update work w set state = 'ready', reason = null, since = clock_timestamp(), next_at = clock_timestamp()
   from delivery d
@@ -112,6 +139,8 @@ back as (
   returning w.delivery_id, w.account_id, w.reminder_id)
 insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
 select g.account_id, g.reminder_id, g.delivery_id, 'cancelled', g.state, 'cancelled', $3, 'summary_retired' from gone g
+union all
+select c.account_id, c.reminder_id, c.delivery_id, 'cancelled', c.state, c.state, $3, 'summary_retired' from called c
 union all
 select b.account_id, b.reminder_id, b.delivery_id, 'unfolded', 'folded', 'ready', $3, 'summary_retired' from back b;
 
@@ -159,10 +188,14 @@ noted as (
   union all
   select c.account_id, c.reminder_id, c.id, 'corrected', c.was, 'sent', $2, 'summary_sent' from corrected c)
 select (select count(*) from back), (select count(*) filter (where status = 'sent') from gone),
-       (select count(*) filter (where status = 'unconfirmed') from gone);
+       (select count(*) filter (where status = 'unconfirmed') from gone),
+       coalesce((select array_agg(id) from ended), '{}'), coalesce((select array_agg(status) from ended), '{}');
 
 -- name: close_summaries
--- Those whose end is shared by all. What somebody held just now comes with the next round.
+-- $1 ids, $2 ends that were shared. What somebody held just now comes with the next round.
 update delivery s set shared_as = s.status
-where s.summarizes and s.status is not null and s.status is distinct from s.shared_as
-  and not exists (select from delivery d join work w on w.delivery_id = d.id where d.summary_id = s.id and w.state = 'folded');
+from unnest($1::uuid[], $2::text[]) u (id, status)
+where s.id = any (array(select unnest($1::uuid[]))) and s.id = u.id and s.status = u.status
+  and not exists (
+    select from delivery d join work w on w.delivery_id = d.id
+    where d.summary_id = s.id and (w.state = 'folded' or s.status = 'sent' and not w.begun));

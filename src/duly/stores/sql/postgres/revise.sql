@@ -22,8 +22,12 @@ where l.account_id = $1 and l.reminder_id = $2::uuid
 order by l.created_at, l.id;
 
 -- name: lock_revision
--- $1 id. First of all locks, as for a cancel: a begin waits for it.
-select account_id, revision, status, next_due_at from reminder where id = $1::uuid for update;
+-- $1 id. First of all locks, as for a cancel: a begin waits for it. What a restore guard covers may have been sent: it is
+-- not moved out of its reach, also where the guard was opened since somebody looked.
+select account_id, revision, status, next_due_at from reminder
+where id = $1::uuid and not exists (
+  select from guard g where next_due_at <= least(clock_timestamp(), coalesce(g.closed_at, 'infinity')))
+for update;
 
 -- name: revise_reminder
 -- $1 id of a locked reminder, $2 actor, $3 reason, $4 whether the body as first submitted stays, $5 generation, and one
@@ -39,5 +43,17 @@ with r as (
       status = case when status = 'paused' and not $34 then 'paused' else 'active' end, revision = revision + 1
   where id = $1::uuid
   returning id, account_id, status)
-insert into event (account_id, reminder_id, kind, from_state, to_state, actor, reason)
-select r.account_id, r.id, 'revised', $33, r.status, $2, $3 from r;
+insert into event (account_id, reminder_id, kind, from_state, to_state, actor, reason, evidence)
+select r.account_id, r.id, 'revised', $33, r.status, $2, $3, $35::jsonb from r;
+
+-- name: generations
+-- $1 ids of deliveries: whether another one of the same occurrence was written later, and how its reminder stands. The
+-- reminders are locked, so that none is revised before what was asked for is done.
+select d.id,
+       exists (select from delivery o
+               where o.account_id = d.account_id and o.reminder_id = d.reminder_id and o.channel = d.channel
+                 and o.created_at > d.created_at and o.occurrence like split_part(d.occurrence, '#', 1) || '#%'),
+       d.occurrence, r.generation, r.schedule
+from delivery d join reminder r on r.id = d.reminder_id
+where d.id = any (array(select unnest($1::uuid[])))
+order by r.id for share of r;

@@ -3,14 +3,25 @@
 -- name: foldable
 -- A row that this worker has in its hands, with what gathers for it. Nothing where that is in somebody's hands.
 select a.name, m.channel, m.recipient_id, m.contact_id, m.due_at, m.deadline_at, m.folds,
-       g.delivery_id, g.reminder_id, r.data, g.due_at, g.deadline_at
+       g.delivery_id, g.reminder_id, r.data, g.due_at, g.deadline_at, g.next_at
 from work m
 cross join account a on a.id = m.account_id
+cross join reminder o on o.id = m.reminder_id and o.revision = :revision
 left join work g indexed by work_gathering on g.account_id = m.account_id and g.recipient_id = m.recipient_id
   and g.contact_id = m.contact_id and g.provider = m.provider and g.gathering = :bundle
 left join reminder r on r.id = g.reminder_id
 where m.delivery_id = :id and m.fence = :fence and m.state = 'leased' and not m.begun and not m.doubt and m.worker = :worker
-  and (g.delivery_id is null or g.state in ('ready', 'waiting') and not g.doubt);
+  and (g.delivery_id is null or g.state in ('ready', 'waiting'));
+
+-- name: summary_let_go
+-- Of a row that is to be folded. In doubt, only a summary's own bytes may go out, and nothing of what was called off:
+-- another one gathers in its place.
+update work set gathering = null
+where gathering = :bundle and (doubt or called_off or state in ('uncertain', 'held')) and delivery_id in (
+  select g.delivery_id from work m
+  cross join work g indexed by work_gathering on g.account_id = m.account_id and g.recipient_id = m.recipient_id
+    and g.contact_id = m.contact_id and g.provider = m.provider and g.gathering = :bundle
+  where m.delivery_id = :id);
 
 -- name: summary_add_work
 -- :lender lends it what it does not have of its own. Nothing if it was there before.
@@ -41,7 +52,9 @@ select db_now(), w.account_id, w.reminder_id, w.delivery_id, 'summary_made', 'wa
 from work w where w.delivery_id = :id;
 
 -- name: summary_extend_work
-update work set due_at = :due_at, deadline_at = :deadline_at, gathering = :bundle where delivery_id = :id;
+update work set due_at = :due_at, deadline_at = :deadline_at, gathering = :bundle,
+  next_at = case when reason = 'summary_gathers' then min(next_at, :send_at) else next_at end
+where delivery_id = :id;
 
 -- name: summary_extend_delivery
 update delivery set due_at = :due_at, deadline_at = :deadline_at where id = :id;

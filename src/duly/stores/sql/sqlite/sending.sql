@@ -61,7 +61,7 @@ cross join contact k on k.id = w.contact_id
 where w.state = 'leased' and not w.begun and w.worker = :worker and w.lease_until > db_now() and w.deadline_at > db_now();
 
 -- name: begin_work
-update work set begun = 1, attempts = ?, gathering = null, since = db_now() where rowid = ?;
+update work set begun = 1, attempts = ?, since = db_now() where rowid = ?;
 
 -- name: begin_attempt
 insert into attempt (delivery_id, number, fence, started_at, worker, provider, payload_hash) values (?, ?, ?, db_now(), ?, ?, ?);

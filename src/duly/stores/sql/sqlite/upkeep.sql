@@ -53,6 +53,14 @@ order by w.deadline_at limit 1;
 update reminder set status = 'cancelled', revision = revision + 1, next_due_at = null
 where id = :id and status <> 'cancelled';
 
+-- name: cancel_again
+-- It was cancelled before, and stays so: who wanted it once more, and why, is kept. :delivery null: the reminder itself.
+insert into event (at, account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
+select db_now(), :account, :reminder, :delivery, 'cancelled', 'cancelled', 'cancelled', :actor, :reason
+where not exists (
+  select 1 from event e where e.reminder_id = :reminder and e.delivery_id is :delivery and e.kind = 'cancelled'
+    and e.actor = :actor and e.reason = :reason);
+
 -- name: reminder_seen
 select account_id, status from reminder where id = :id;
 
@@ -63,24 +71,3 @@ select account_id, status, next_due_at is not null from reminder where id = :id;
 -- How many, and how many of them were sent.
 select count(*), count(*) filter (where status = 'sent') from delivery
 where account_id = :account and reminder_id = :reminder and status is not null;
-
--- name: contact_suppress
-update contact set suppressed = :reason, revision = revision + 1 where id = :id and suppressed is null;
-
--- name: contact_account
-select account_id from contact where id = :id;
-
--- name: contact_there
-select exists (select 1 from contact where id = :id);
-
--- name: suppress_events
--- At every open delivery of the contact. Reads the open work from end to end, which is rare enough to need no index.
-insert into event (at, account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
-select db_now(), account_id, reminder_id, delivery_id, 'suppressed', stands, stands, :actor, :reason
-from (select *, case when begun then 'sending' else state end as stands from work where contact_id = :id);
-
--- name: reminder_reschedule
--- What was due under a restore guard may have been sent: it is left to the tick, and not moved out of the guard's reach.
-update reminder set next_due_at = :next_due_at, deadline_at = :deadline_at, revision = revision + 1
-where id = :id and status = 'active' and next_due_at is not null and not exists (
-  select 1 from guard g where next_due_at <= min(db_now(), coalesce(g.closed_at, db_now())));
