@@ -103,6 +103,26 @@ def test_a_reminder_is_changed_as_the_page_says(tmp_path: Path) -> None:
     assert duly(folder, environ, "show", "visit-2", "--account", "harbour-lofts")["status"] == "cancelled"
 
 
+def test_appointments_are_reminded_of_as_the_page_says(tmp_path: Path) -> None:
+    """A day and an hour before; moved and cancelled; and what becomes of those that are booked late."""
+    printed, environ = run("docs/howto/appointments.md", tmp_path)
+    page = (ROOT / "docs/howto/appointments.md").read_text(encoding="utf-8")
+    told = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    assert len(told) == 2
+    assert [block for block in told if block not in printed] == []
+    assert "we see you on Jun 5, 2035, 10:00 AM in room 7." in printed
+    assert "1 rows: 0 created, 0 already there, 0 rejected, 1 revised" in printed
+    folder = tmp_path / "appointments"
+    assert duly(folder, environ, "show", "visit-1", "--account", "clinic")["status"] == "cancelled"
+    deliveries = duly(folder, environ, "list")["deliveries"]
+    assert {(one["reminder"], one["occurrence"]): one["status"] for one in deliveries} == {
+        ("late", "-PT24H"): "ready",
+        ("over", "-PT24H"): "expired",
+        ("over", "-PT1H"): "expired",
+    }
+    assert duly(folder, environ, "show", "late", "--account", "clinic")["next_label"] == "-PT1H"
+
+
 def test_who_moves_is_followed_as_the_page_says(tmp_path: Path) -> None:
     """Nine o'clock is nine o'clock in the other city, and other data have nothing to tell."""
     printed, environ = run("docs/howto/zones.md", tmp_path)
