@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 from duly.cli.app import build
 from duly.cli.commands.holds import TWICE, UNKEPT, _follows, _resend
 from duly.cli.commands.outlook import outcomes, policy_text
+from duly.cli.commands.work import _text
 from duly.cli.output import age, fields
 from duly.cli.surface import operator
 from duly.cli.words import counted
@@ -333,3 +334,18 @@ def test_fields_leave_out_empty_columns() -> None:
     events = [{"at": 1, "evidence": None, "covered": False}]
     shown = fields({"id": "d", "events": events, "hold": {"x": 1}, "why": None, "restored": False})
     assert shown == "id  d\n\nevents\nat\n1"
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ({}, "nothing to do, 1.5 s"),
+        ({"claimed": 2, "retried": 2}, "no message accepted; 2 claimed, 2 retried, 1.5 s"),
+        ({"claimed": 1, "sent": 1}, "1 message accepted; 1 claimed, 1 sent, 1.5 s"),
+        ({"claimed": 4, "sent": 4, "in_summaries": 3}, "1 message accepted; 4 claimed, 4 sent, 3 in summaries, 1.5 s"),
+    ],
+)
+def test_work_tells_how_many_messages_were_accepted(counts: dict[str, int], words: str) -> None:
+    """Many deliveries may go as one summary: that is one message."""
+    nothing = {"claimed": 0, "sent": 0, "retried": 0, "in_summaries": 0}
+    assert _text({**nothing, **counts, "seconds": 1.5}) == words

@@ -45,11 +45,11 @@ def test_what_is_late_says_so_or_expires(duly: Installation, receiver: Receiver,
 SUMMARIZED: Final = MARKED | {"late": "summarize"}
 
 
-def summarized(duly: Installation) -> None:
+def summarized(duly: Installation) -> Any:
     """Everything that can be done now, as if the time had passed in which summaries gather."""
     duly.run("work", "--until-idle", "--patience", "0")
     duly.change("update work set next_at = due_at where reason = 'summary_gathers'")
-    duly.run("work", "--until-idle")
+    return duly.told("work", "--until-idle")
 
 
 def of_one(key: str, **more: Any) -> dict[str, Any]:
@@ -69,7 +69,8 @@ def test_what_is_late_for_somebody_comes_as_one_message(duly: Installation, rece
         ]
     )
     duly.run("tick")
-    summarized(duly)
+    tally = summarized(duly)
+    assert (tally["sent"], tally["in_summaries"]) == (7, 5)
     assert duly.states() == {"sent": 8}
     letters = sink.messages[mail]
     (summary,) = [letter for letter in letters if b"Duly-Late: true" in letter]

@@ -194,7 +194,7 @@ def test_what_every_submission_needs(field: str, value: Any) -> None:
         ({"account": "a\0"}, "account", "control character"),
         ({"template": ["note"]}, "template", "must be text, not a list"),
         ({"template": "notes"}, "template", 'no template has this name; did you mean "note"?'),
-        ({"template": "{{ 7*7 }}"}, "template", "no template has this name"),
+        ({"template": "{{ 7*7 }}"}, "template", "no template has this name; there are "),
         ({"lane": "fast"}, "lane", "must be urgent or normal or bulk"),
         ({"lane": "norml"}, "lane", 'did you mean "normal"?'),
         ({"lane": 1}, "lane", "must be text"),
