@@ -89,7 +89,7 @@ def install() -> None:
         return
     with _one_at_a_time():
         if find_binaries() is None:
-            _ask_apt()
+            _run_the_first_installer()
 
 
 @contextlib.contextmanager
@@ -102,8 +102,8 @@ def _one_at_a_time() -> Iterator[None]:
         os.close(lock)
 
 
-def _ask_apt() -> None:
-    """Only for so long."""
+def _run_the_first_installer() -> None:
+    """Ask the system's own installer, and only for so long."""
     for program, command in INSTALLERS:
         if shutil.which(program):
             print(f"no PostgreSQL here: trying {' '.join(command)}", file=sys.stderr)
