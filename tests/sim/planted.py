@@ -93,7 +93,7 @@ FAULTS: Final = (
         "stores/sqlite/settling.py",
         "        doubt=row.doubt or unknown,\n",
         "        doubt=unknown,\n",
-        ("NoRepeatWithoutAKey", "DoubtIsNotForgotten"),
+        ("NoRepeatWithoutAKey", "DoubtIsNotForgotten", "NotSentIsTrue"),
     ),
     Planted(
         "window from the last unknown",
@@ -211,8 +211,8 @@ FAULTS: Final = (
         "a repeat has other bytes than what may have been accepted",
         "every attempt renders, whether or not an earlier one binds",
         "flows/deliver.py",
-        "        frozen = _bytes_that_bind(row) or _freeze(route, mark_late(row, now), now)\n",
-        "        frozen = _freeze(route, mark_late(row, now), now)\n",
+        "        frozen = _bytes_that_bind(row) or _freeze(route, row, now)\n",
+        "        frozen = _freeze(route, row, now)\n",
         ("DoubtBindsBytes",),
     ),
     Planted(
@@ -223,16 +223,6 @@ FAULTS: Final = (
         "start.revisions == tuple(revisions) and start.good_until > now",
         "start.good_until > now",
         ("NoBeginWhereForbidden", "ConsentIsKept", "PausesAreKept"),
-    ),
-    Planted(
-        "begin ignores the fence",
-        "a copy of an old batch begins what the same worker holds anew",
-        "begin no longer compares the fence",
-        "stores/sqlite/sending.py",
-        "(start := wanted[delivery]).fence == fence and ",
-        "(start := wanted[delivery]) and ",
-        ("WritesAreFenced",),
-        first_seed=501,
     ),
     Planted(
         "a batch that comes twice is taken twice",
@@ -477,7 +467,7 @@ FAULTS: Final = (
         "stores/sqlite/intake.py",
         "        if place is not None and stands == (stored.micros(one.expected_due), one.revision):\n",
         "        if place is not None:\n",
-        ("ChangesAreKept",),
+        ("ChangesAreKept", "EverySlotIsAccountedFor"),
     ),
     Planted(
         "a guard that does not shut",
@@ -549,15 +539,6 @@ FAULTS: Final = (
         "stores/sqlite/capping.py",
         "for one in begun if one in capped.asks])\n",
         "for one in begun if one in ()])\n",
-        ("CapsAreKept",),
-    ),
-    Planted(
-        "a cap gives every place back",
-        "what was sent does not count",
-        "a place is free again as soon as its delivery has ended",
-        "stores/sql/sqlite/caps.sql",
-        "delete from capped\nwhere delivery_id = ?1\n",
-        "delete from capped\nwhere delivery_id = ?1;\n-- name: unused\nselect ?1\n",
         ("CapsAreKept",),
     ),
     Planted(

@@ -210,8 +210,11 @@ def _revise(now: Committed, call: Call) -> None:
 
 
 def _keep_own(now: Committed, reminder: NewReminder) -> None:
-    """A zone that it says is its own where another one is known."""
-    if now.zones.get(reminder.recipient, reminder.recipient_zone) != reminder.recipient_zone:
+    """A zone that it says, if it says one, is its own where another one is known."""
+    if (
+        reminder.recipient_zone is not None
+        and now.zones.get(reminder.recipient, reminder.recipient_zone) != reminder.recipient_zone
+    ):
         now.own[reminder.id] = reminder.recipient_zone
 
 
