@@ -93,7 +93,7 @@ FAULTS: Final = (
         "stores/sqlite/settling.py",
         "        doubt=row.doubt or unknown,\n",
         "        doubt=unknown,\n",
-        ("NoRepeatWithoutAKey", "DoubtIsNotForgotten", "NotSentIsTrue"),
+        ("NoRepeatWithoutAKey", "DoubtIsNotForgotten"),
     ),
     Planted(
         "window from the last unknown",
@@ -422,7 +422,7 @@ FAULTS: Final = (
             '        entries.note(row, "lease_ended", State.WAITING, actor, LOST)\n'
             '        return "ready"\n'
         ),
-        ("NoRepeatWithoutAKey", "DoubtIsNotForgotten"),
+        ("NoRepeatWithoutAKey", "DoubtIsNotForgotten", "NotSentIsTrue"),
     ),
     Planted(
         "expired in doubt",
