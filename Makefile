@@ -5,6 +5,9 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PYTHONS ?= python3 python3.13 python3.12 python3.11
+# How many processes run the tests. Each takes whole files, in their order: the fixtures of a file are made once, some
+# files have a last test that asks what the others did, and many short files come last, so that all end together.
+WORKERS ?= 2
 
 EXTRAS_demo := fast
 EXTRAS_test := postgres,fast,test
@@ -22,7 +25,7 @@ demo: $(VENV)/.has-demo ## see the whole path work, on a throw-away database, wi
 	@$(VENV)/bin/duly demo
 
 test: $(VENV)/.has-test ## run every test, on SQLite and on a real PostgreSQL; core and flows need full branch coverage
-	@$(PYTHON) -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder --cov --cov-report=
+	@$(PYTHON) -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --cov --cov-report=
 	@echo "Coverage of every room, for your information:"
 	@$(PYTHON) -m coverage report --skip-covered
 	@echo "Coverage of core and flows, which must be whole:"

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import functools
 import itertools
 import os
@@ -83,9 +84,26 @@ def _candidates() -> Iterator[Path]:
 
 @functools.cache  # tried once, not once per test
 def install() -> None:
-    """Ask the system's package manager for a server. Only root can, and only for so long."""
+    """Have a server installed. Only root can; where several processes run the tests, the others wait for the first."""
     if os.geteuid() != 0:
         return
+    with _one_at_a_time():
+        if find_binaries() is None:
+            _run_the_first_installer()
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    lock = os.open(Path(__file__).parent, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _run_the_first_installer() -> None:
+    """Ask the system's package manager, and only for so long."""
     for program, command in INSTALLERS:
         if shutil.which(program):
             print(f"no PostgreSQL here: trying {' '.join(command)}", file=sys.stderr)

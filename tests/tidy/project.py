@@ -63,7 +63,7 @@ def modules() -> tuple[Module, ...]:
 
 def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
-        if path.name in NOT_OURS:
+        if path.name in NOT_OURS or path.match(".coverage.*"):
             continue
         if path.is_dir():
             yield from _files(path)
