@@ -10,8 +10,8 @@ PYTHONS ?= python3 python3.13 python3.12 python3.11
 WORKERS ?= 2
 
 EXTRAS_demo := fast
-EXTRAS_test := postgres,fast,test
-EXTRAS_check := postgres,fast,test,check
+EXTRAS_test := postgres,fast,serve,test
+EXTRAS_check := postgres,fast,serve,test,check
 EXTRAS_bench := postgres,fast,test,bench
 EXTRAS_soak := postgres,fast,test
 
@@ -24,7 +24,7 @@ help: ## list these targets
 demo: $(VENV)/.has-demo ## see the whole path work, on a throw-away database, with nothing to set up
 	@$(VENV)/bin/duly demo
 
-test: $(VENV)/.has-test ## run every test, on SQLite and on a real PostgreSQL; core and flows need full branch coverage
+test: $(VENV)/.has-test ## run the tests but those of heavy and proof, on SQLite and PostgreSQL; core and flows need full branch coverage
 	@$(PYTHON) -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --cov --cov-report=
 	@echo "Coverage of every room, for your information:"
 	@$(PYTHON) -m coverage report --skip-covered

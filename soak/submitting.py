@@ -182,7 +182,7 @@ class Canceller:
             return
         one, once = self._running
         self._running = None
-        if once.code:
+        if once.code and once.document() is None:  # exit 1 with an answer: it was already sent
             self.counts["cancels that failed"] += 1
             return
         self._queue = [item for item in self._queue if item[2] is not one]

@@ -20,16 +20,18 @@ HEAVY: Final = {
     "aiosmtplib",
     "asyncio",
     "asyncpg",
+    "fastapi",
     "jinja2",
     "psycopg",
     "pycurl",
     "pydantic",
     "rich",
     "typer",
+    "uvicorn",
     "uvloop",
 }
 #: Packages that come with another one, at its version.
-PARTS: Final = {"psycopg": "psycopg-pool", "pydantic": "pydantic-core"}
+PARTS: Final = {"fastapi": "starlette", "psycopg": "psycopg-pool", "pydantic": "pydantic-core"}
 
 EVERY_MODULE: Final = """
 import importlib, pkgutil, duly
@@ -48,7 +50,7 @@ def test_inner_rooms_use_the_standard_library_only(module: Module) -> None:
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [
-        ("src/", ["postgres", "fast"]),
+        ("src/", ["postgres", "fast", "serve"]),
         ("tests/", ["postgres", "test"]),
         ("bench/", ["postgres", "fast", "bench"]),
         ("soak/", ["postgres", "test"]),

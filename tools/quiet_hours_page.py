@@ -1,4 +1,4 @@
-"""Write docs/reference/quiet-hours.md from the hours of regions in `duly.core.regions`."""
+"""Write docs/reference/quiet-hours.md from the hours of regions in `duly.core.regional_hours`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from duly.core.caps import COUNT_DELIVERIES_MAX, PER_DAYS_MAX
 from duly.core.quiet_hours import WINDOWS_MAX
-from duly.core.regions import REGIONS, Region
+from duly.core.regional_hours import REGIONS, Region
 from duly.intake.candidates import CANDIDATES_ZONES_MAX
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "quiet-hours.md"
@@ -15,7 +15,7 @@ PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "quiet-hours.md
 HEAD: Final = f"""\
 # Quiet hours and frequency caps
 
-This page is written by `make docs`; its table comes from `src/duly/core/regions.py`.
+This page is written by `make docs`; its table comes from `src/duly/core/regional_hours.py`.
 
 ```toml
 [accounts.harbour-lofts]
@@ -50,8 +50,10 @@ again then.
 ## Which reminders
 
 A reminder may bring windows of its own: `"to": {{"id": "tenant-17", "quiet_hours": ["21:00-08:00"]}}`. They hold
-beside the account's, for this reminder, whatever its purpose is but `security`. One that brings none takes those with
-which its recipient was first named.
+beside the account's, for this reminder, whatever its purpose is but `security`. One that brings none takes its
+recipient's: those with which he was first named, or which `duly recipients import` gave him. A reminder that brings
+some needs `to.zone` or the account's `zone`, unless it goes by SMS alone; if then its number says too little, nothing
+is held back.
 
 Every `purpose` but `security` keeps the account's. With `quiet_purposes = ["marketing"]`, these purposes and no others.
 
@@ -65,8 +67,13 @@ A delivery counts once, from its first begin, however often it is attempted. One
 arrived; it may be repeated, whatever has begun since. One of which nothing ever left does not count.
 
 The count and the begin are one transaction, so that any number of workers together never begin more. What has no room
-waits (`frequency_cap`) and is sent when it has some, if that is before its deadline; otherwise it expires. A new cap
-counts what begins from then on.
+waits (`frequency_cap`) and is sent when it has some, if that is before its deadline; otherwise it expires, and `duly
+explain` names the cap. A new cap counts what begins from then on.
+
+## When they are changed
+
+What is changed here binds from the start of the next worker on. What waited for the hours or the cap of before is
+looked at again then. Hours and zones that `duly recipients import` changes bind at once, also what waits.
 
 ## Hours of regions
 

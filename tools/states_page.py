@@ -27,8 +27,8 @@ recorded decision leaves a final state. The words are explained in the [glossary
 
 DIAGRAM_NOTE: Final = """\
 Each arrow carries the name of what moves the delivery on. Arrows of acceptance evidence are left out: it
-moves every state but `sent` to `sent`. Nothing in this version moves a delivery to `folded` or `shadowed`: those
-arrows are the contract for what is to come. A redrive is a call of the store here, and no command yet.
+moves every state but `sent` to `sent`. Nothing in this version moves a delivery to `shadowed`: that arrow is the
+contract for what is to come. A redrive is a call of the store here, and no command yet.
 """
 
 

@@ -101,7 +101,7 @@ def test_an_opt_out_is_recorded_and_shown() -> None:
     assert (entry["reason"], entry["actor"], entry["source"]) == ("he asked to", operator(), f"operator {operator()}")
     assert [one["kind"] for one in shown["history"]] == ["opt_out"]
     text = duly(*consent("show", why="")).stdout
-    assert "marketing: not sent, because its owner opted out of marketing" in text
+    assert "marketing: not sent, because the recipient opted out of marketing" in text
     assert ANA not in text
 
 
@@ -143,12 +143,66 @@ def test_an_opt_in_does_not_end_a_suppression() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "opened", "still"),
+    [
+        (
+            [("opt-out",)],
+            ("opt-in", "--purpose", "service"),
+            "service is still silenced, by the opt_out of all; `duly consent opt-in` without --purpose ends that",
+        ),
+        (
+            [("opt-out", "--even-security")],
+            ("opt-in",),
+            "THESE are still silenced, by the opt_out of all+security; WAY --even-security ends that",
+        ),
+        (
+            [("opt-out", "--purpose", "marketing"), ("opt-out",)],
+            ("opt-in",),
+            "marketing is still silenced, by the opt_out of marketing; WAY --purpose marketing ends that",
+        ),
+        (
+            [("opt-out",), ("suppress", "--purpose", "service")],
+            ("lift", "--purpose", "service"),
+            "service is still silenced, by the opt_out of all; `duly consent opt-in` without --purpose ends that",
+        ),
+        (
+            [("opt-out",), ("suppress", "--purpose", "service")],
+            ("opt-in",),
+            "service is still silenced, by the manual of service; `duly consent lift` ends that",
+        ),
+        ([("opt-out", "--purpose", "marketing")], ("opt-in", "--purpose", "service"), None),
+        ([("opt-out",)], ("opt-in",), None),
+    ],
+)
+def test_what_stays_silenced_is_told(before: list[tuple[str, ...]], opened: tuple[str, ...], still: str | None) -> None:
+    """Who opens what another statement keeps shut hears what that is, and the way out."""
+    for word, *more in before:
+        duly(*consent(word, *more))
+    first, *rest = duly(*consent(*opened)).stdout.splitlines()
+    assert first.endswith(": recorded")
+    assert rest == (
+        []
+        if still is None
+        else [still.replace("WAY", "`duly consent opt-in` with").replace("THESE", "service, marketing, any other")]
+    )
+
+
+def test_what_stays_silenced_is_in_the_document() -> None:
+    """For scripts: the purposes, and the kind and scope of what silences them; an opt-out silences nothing still."""
+    assert told(*consent("opt-out"))["still_silenced"] == []
+    still = told(*consent("opt-in", "--purpose", "service"))["still_silenced"]
+    assert still == [{"purposes": ["service"], "kind": "opt_out", "scope": "all"}]
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["opt-out", "nonsense", "--account", "acme"], "address: is no e-mail address"),
         (["opt-out", "a@", "--account", "acme"], "address: is not an e-mail address"),
         (["opt-out", ANA, "--account", "acme", "--channel", "pigeon"], "--channel: it is email, sms, webhook"),
         (["opt-out", ANA, "--account", "acme", "--purpose", "x" * 51], "purpose: is longer than 50"),
+        (["opt-out", ANA, "--account", "acme", "--purpose", "Marketing"], 'only by case from "marketing"; write that'),
+        (["opt-out", ANA, "--account", "acme", "--purpose", "ALL"], 'only by case from "all"; write that'),
         (["opt-out", ANA, "--account", "acme", "--purpose", "a\nb"], "purpose: holds a control character"),
         (["opt-out", ANA, "--account", "acme", "--purpose", "marketing", "--even-security"], "the hard stop is of all"),
         (["opt-out", ANA, "--account", "a" * 101], "account: is longer than 100"),
@@ -228,9 +282,37 @@ def test_what_is_exported_can_be_imported() -> None:
     assert told("consent", "import", name, "--account", "other")["already"] == 4
 
 
+def test_rejected_rows_are_a_warning_and_with_strict_a_failure() -> None:
+    """The rest is taken in both cases; the warning stands on stderr, where a script's log has it."""
+    statements = write("list.csv", "address,kind", "a@example.com,opt_out", "nonsense,opt_out")
+    answer = duly("consent", "import", statements, "--account", "acme")
+    assert "1 rejected; see list.csv.rejected.jsonl" in answer.stdout
+    assert "warning: 1 of 2 rows were rejected" in answer.stderr
+    strict = duly("consent", "import", statements, "--account", "acme", "--strict", "--json", code=1)
+    assert json.loads(strict.stdout)["rejected"] == 1
+    assert "were rejected" not in duly("consent", "import", write("b.csv", "address,kind"), "--account", "acme").stderr
+    people = write("people.csv", "id,email", "t1,nonsense")
+    assert "1 of 1 rows" in duly("recipients", "import", people, "--account", "acme").stderr
+    duly("recipients", "import", people, "--account", "acme", "--strict", code=1)
+
+
+@pytest.mark.parametrize("lines_", [(ANA, "b@example.com"), ("email", ANA), ("+14155550100",)])
+def test_a_bare_list_is_told_how_to_say_what_it_is(lines_: tuple[str, ...]) -> None:
+    """One column that is no field: the line has the command that makes a list of statements of it, and no address."""
+    line = complaint("consent", "import", write("bare.csv", *lines_), "--account", "acme")
+    assert "(echo address,kind; sed 's/$/,opt_out/' FILE) | duly consent import -" in line
+    assert ANA not in line
+
+
+def test_a_first_row_without_a_header_is_not_repeated() -> None:
+    """What stands where a column's name should may be somebody's address."""
+    line = complaint("consent", "import", write("a.csv", f"{ANA},opt_out"), "--account", "acme")
+    assert line.endswith("column 1 is no field; there are address, at, channel, kind, purpose, reason, source")
+
+
 def test_a_header_that_is_wrong_is_refused() -> None:
     """A column that is no field, and one that is needed and missing, are named."""
-    assert 'column "adress" is no field; did you mean "address"?' in complaint(
+    assert 'column "adress" is no field; did you mean "address"? There are address, at, channel,' in complaint(
         "consent", "import", write("a.csv", "adress,kind"), "--account", "acme"
     )
     assert "the header has no column kind" in complaint(
@@ -244,8 +326,14 @@ def test_a_header_that_is_wrong_is_refused() -> None:
 # --- recipients ----------------------------------------------------------------------------------
 
 PEOPLE = (
-    '{"id":"t1","name":"A, \\"b","email":"a@b.co","phone":"+14155550100","webhook":null,"zone":"UTC","locale":null}',
-    '{"id":"t2","name":null,"email":null,"phone":null,"webhook":"https://app.example.com/in","zone":null,"locale":null}',
+    (
+        '{"id":"t1","name":"A, \\"b","email":"a@b.co","phone":"+14155550100","webhook":null,"zone":"UTC","locale":null,'
+        '"quiet_hours":["mon-fri 21:00-08:00","sun 00:00-24:00"]}'
+    ),
+    (
+        '{"id":"t2","name":null,"email":null,"phone":null,"webhook":"https://app.example.com/in","zone":null,'
+        '"locale":null,"quiet_hours":null}'
+    ),
 )
 
 
@@ -260,6 +348,29 @@ def test_recipients_round_trip(form: str) -> None:
     assert told("recipients", "import", exported, "--account", "acme")["same"] == 2
     assert told("recipients", "import", exported, "--account", "other")["created"] == 2
     assert tuple(lines("recipients", "export", "--account", "other")) == PEOPLE
+
+
+def test_quiet_hours_are_kept_changed_and_cleared() -> None:
+    """In CSV windows are parted by bars; null and an empty list clear them, and what says nothing leaves them."""
+    people = write("people.csv", "id,quiet_hours", "t1,20:00-10:00|sun 00:00-24:00", "t2,21:00-08:00", "t3,")
+    assert told("recipients", "import", people, "--account", "acme")["created"] == 3
+    assert exported_quiet_hours() == [["20:00-10:00", "sun 00:00-24:00"], ["21:00-08:00"], None]
+    assert told("recipients", "import", people, "--account", "acme")["same"] == 3
+    changes = write(
+        "changes.jsonl",
+        '{"id":"t1","quiet_hours":null}',
+        '{"id":"t2","quiet_hours":[]}',
+        '{"id":"t3","quiet_hours":["9:00-10:00"]}',
+        '{"id":"t3","quiet_hours":["09:00-10:00"]}',
+        '{"id":"t3","name":"C"}',
+    )
+    counts = told("recipients", "import", changes, "--account", "acme")
+    assert (counts["changed"], counts["rejected"]) == (4, 1)
+    assert exported_quiet_hours() == [None, None, ["09:00-10:00"]]
+
+
+def exported_quiet_hours() -> list[list[str] | None]:
+    return [json.loads(line)["quiet_hours"] for line in lines("recipients", "export", "--account", "acme")]
 
 
 def test_recipients_are_changed_and_rejected() -> None:
@@ -357,6 +468,16 @@ def test_templates_are_paused_and_resumed() -> None:
     assert "no template is called 'notes'; did you mean \"note\"?" in complaint(
         "templates", "pause", "notes", "--why", "x"
     )
+    assert "no template is called 'zzz'; there are late-summary, note" in complaint(
+        "templates", "pause", "zzz", "--why", "x"
+    )
+
+
+def test_the_template_of_summaries_is_paused() -> None:
+    """Everybody has it, configured or not."""
+    assert told("templates", "pause", "late-summary", "--why", "x")["changed"] is True
+    assert [one["template"] for one in told("templates", "list")["templates"]] == ["late-summary", "note"]
+    assert duly("templates", "resume", "late-summary", "--why", "y").stdout == "late-summary is not paused\n"
 
 
 def take(key: str, *, days: int = 300, account: str = "acme") -> None:
@@ -405,7 +526,7 @@ def test_templates_are_upgraded(folder: Path) -> None:
         ("template_upgraded", operator(), "x"),
         ("template_upgraded", operator(), "y"),
     ]
-    assert ledger("select count(*) from template") == [(2,)]
+    assert ledger("select count(*) from template where name = 'note'") == [(2,)]
 
 
 def test_an_upgrade_says_what_it_left(folder: Path) -> None:

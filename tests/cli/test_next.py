@@ -144,3 +144,14 @@ def test_wrong_arguments(folder: Path) -> None:
     assert refused("reminder.json", "--from", "soon").startswith("duly: --from: it is not a time; write a time like")
     assert duly("reminder.json", "--count", "0").exit_code == 2
     assert duly("reminder.json", "--count", "1001").exit_code == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_who_is_only_an_id_is_not_guessed() -> None:
+    """An id alone in the zone of the recipient is refused, also where his account has a zone."""
+    Path("duly.toml").write_text(CONFIG)
+    row = {"notify_at": "2099-12-01T09:00", "zone": "recipient", "account": "harbour-lofts", "to": {"id": "bob"}}
+    assert refused("-", stdin=json.dumps(row)).endswith("add --from-ledger, or to.zone")
+    for more in ({"email": "bob@example.com"}, {"zone": "Europe/Berlin"}):
+        assert asked({**row, "to": {"id": "bob", **more}})["zone"] == "Europe/Berlin"
+    assert asked({**row, "zone": None})["zone"] == "Europe/Berlin"

@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 from duly.cli.app import build
 from duly.cli.commands.holds import TWICE, UNKEPT, _follows, _resend
 from duly.cli.commands.outlook import outcomes, policy_text
+from duly.cli.commands.work import _text
 from duly.cli.output import age, fields
 from duly.cli.surface import operator
 from duly.cli.words import counted
@@ -172,6 +173,24 @@ def test_a_circuit_is_told_by_its_endpoints_name() -> None:
     assert sorted(line.split()[1] for line in doors) == sorted(["acme", other, "-"])
 
 
+def test_what_failed_and_waits_is_counted() -> None:
+    """`status` and `doctor` say by provider and reason what waits after failed attempts, and that is no fault."""
+    assert told("doctor")["failing"] == []
+    assert "failed attempts" not in duly("status").stdout + duly("doctor").stdout
+    with closing(sqlite3.connect("duly.db", isolation_level=None)) as database:
+        database.execute(
+            "insert into work (delivery_id, account_id, reminder_id, recipient_id, contact_id, endpoint, occurrence,"
+            " channel, provider, lane, state, reason, attempts, since, next_at, due_at, deadline_at)"
+            " values (zeroblob(16), 1, zeroblob(16), zeroblob(16), zeroblob(16), zeroblob(16), 'once',"
+            " 'webhook', 'hooks', 'normal', 'waiting', 'not_sent_connection', 3, 1, 1, 1, 4000000000000000)"
+        )
+    line = {"provider": "hooks", "status": "waiting", "reason": "not_sent_connection", "count": 1}
+    assert told("status")["failing"] == [line]
+    for command in ("status", "doctor"):
+        text = CliRunner().invoke(build(), [command]).stdout.partition("waiting after failed attempts\n")[2]
+        assert text.splitlines()[1].split() == ["hooks", "waiting", "not_sent_connection", "1"]
+
+
 # --- restore -------------------------------------------------------------------------------------
 
 
@@ -315,3 +334,18 @@ def test_fields_leave_out_empty_columns() -> None:
     events = [{"at": 1, "evidence": None, "covered": False}]
     shown = fields({"id": "d", "events": events, "hold": {"x": 1}, "why": None, "restored": False})
     assert shown == "id  d\n\nevents\nat\n1"
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ({}, "nothing to do, 1.5 s"),
+        ({"claimed": 2, "retried": 2}, "no message accepted; 2 claimed, 2 retried, 1.5 s"),
+        ({"claimed": 1, "sent": 1}, "1 message accepted; 1 claimed, 1 sent, 1.5 s"),
+        ({"claimed": 4, "sent": 4, "in_summaries": 3}, "1 message accepted; 4 claimed, 4 sent, 3 in summaries, 1.5 s"),
+    ],
+)
+def test_work_tells_how_many_messages_were_accepted(counts: dict[str, int], words: str) -> None:
+    """Many deliveries may go as one summary: that is one message."""
+    nothing = {"claimed": 0, "sent": 0, "retried": 0, "in_summaries": 0}
+    assert _text({**nothing, **counts, "seconds": 1.5}) == words

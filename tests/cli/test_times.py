@@ -111,6 +111,9 @@ def test_a_reminder_moves_to_another_time() -> None:
         "local": "2099-12-02T10:30:00",
         "utc": "2099-12-02T15:30:00Z",
         "zone": "America/New_York",
+        "left_out": [],
+        "at_once": [],
+        "expired": [],
     }
     assert (shown()["next_due_at"], shown()["schedule"]) == ("2099-12-02T15:30:00Z", "2099-12-02T10:30")
     (event,) = shown()["events"]
@@ -202,10 +205,61 @@ def test_what_was_sent_is_sent_again_only_by_name() -> None:
     assert "already being sent" in complaint(*order)
     change("delete from work")
     change("update delivery set status = 'sent', reason = 'accepted'")
-    assert told(*order, code=1) == {"answer": "already_sent", "label": None, "local": None, "utc": None, "zone": None}
+    nowhere = dict.fromkeys(("label", "local", "utc", "zone"))
+    nothing = {**nowhere, "left_out": [], "at_once": [], "expired": []}
+    assert told(*order, code=1) == {"answer": "already_sent", **nothing}
     assert duly(*order, code=1).stdout == ""
     assert complaint(*order).endswith("nothing was changed; --again sends it once more, by name")
     assert told(*order, "--again")["label"] == "once#2"
+
+
+SENT_BEFORE: Final = "-PT24H was sent before, or may have been, and does not come again"
+
+
+def sent_in_part(**fields: Any) -> None:
+    """An appointment of which the first of two reminders was sent."""
+    starts_at = (datetime.now(UTC) + timedelta(hours=2)).isoformat(timespec="seconds")
+    take("r", starts_at=starts_at, before=["PT24H", "PT1H"], notify_at=None, deadline="P2D", **fields)
+    duly("tick")
+    change("delete from work")
+    change("update delivery set status = 'sent', reason = 'accepted'")
+
+
+def test_an_appointment_that_moves_says_what_does_not_come_again() -> None:
+    """What was sent stays in the schedule and is left out, move after move, until it is asked for by name."""
+    sent_in_part()
+    order = ("reschedule", "r", *ACCOUNT, *WHY, "--starts-at")
+    moved = told(*order, "2099-12-08T09:00")
+    assert (moved["answer"], moved["label"], moved["left_out"]) == ("moved", "-PT1H", ["-PT24H"])
+    text = duly(*order, "2099-12-09T09:00").stdout
+    assert text.startswith("moved: -PT1H is due at 2099-12-09T08:00:00 in America/New_York")
+    assert text.endswith(f"; {SENT_BEFORE} (--again asks for it)\n")
+    assert (shown()["schedule"], shown()["left_out"]) == ("24 h and 1 h before 2099-12-09T09:00", ["-PT24H"])
+    assert ["left_out", "-PT24H"] in map(str.split, duly("show", "r", *ACCOUNT).stdout.splitlines())
+    assert f"{SENT_BEFORE}; `duly reschedule` with --again asks for it." in explained()
+    (*_, event) = shown()["events"]
+    assert event["evidence"] == {"from": "2099-12-08T13:00:00Z", "to": "2099-12-09T13:00:00Z", "left_out": ["-PT24H"]}
+    assert "moving its next occurrence from Tue 8 Dec 2099 08:00" in explained()
+    again = told(*order, "2099-12-10T09:00", "--again")
+    assert (again["label"], again["left_out"], shown()["left_out"]) == ("-PT24H#2", [], [])
+
+
+def test_an_import_that_moves_an_appointment_says_so_too() -> None:
+    """With its line, key and labels, as counts and as text."""
+    sent_in_part(event_version=1)
+    row = {
+        "idempotency_key": "r", "account": "harbour-lofts", "template": "visit", "data": {"unit": "4B"},
+        "to": {"id": "ana", "name": "Ana", "email": "ana@example.com"}, "zone": "America/New_York", "deadline": "P2D",
+        "before": ["PT24H", "PT1H"],
+    }  # fmt: skip
+    newer = {**row, "starts_at": "2099-12-08T09:00", "event_version": 2}
+    done = told("import", "-", given="\n" + json.dumps(newer))
+    left_out = [{"line": 2, "idempotency_key": "r", "labels": ["-PT24H"]}]
+    assert (done["revised"], done["left_out"], done["left_out_rows"]) == (1, 1, left_out)
+    newest = json.dumps({**newer, "starts_at": "2099-12-09T09:00", "event_version": 3})
+    first, second = duly("import", "-", given=newest).stdout.splitlines()
+    assert first.endswith("0 rejected, 1 revised")
+    assert second == f"line 1, r: {SENT_BEFORE}; `duly reschedule` with --again asks for it"
 
 
 def test_what_is_open_and_unsent_is_superseded() -> None:
@@ -218,6 +272,52 @@ def test_what_is_open_and_unsent_is_superseded() -> None:
     (old,) = told("list", "--status", "cancelled")["deliveries"]
     text = told("explain", old["id"])["explanation"]
     assert "It is cancelled, because a newer version of its reminder took its place." in text
+
+
+def test_into_the_past_says_what_happens() -> None:
+    """What is of use still goes out at once; what is not expires, by its label; what was sent is not told again."""
+    now = datetime.now(UTC)
+    take("r", "s", "t", channels=["email"])
+    order = ("reschedule", "r", *ACCOUNT, *WHY, "--at", (now - timedelta(hours=1)).isoformat())
+    assert told(*order, "--deadline", "PT8H")["at_once"] == ["once"]
+    assert duly(*order).stdout.splitlines()[1:] == ["it is past, and goes out at once: once"]
+    anchor = (now + timedelta(hours=2)).isoformat()
+    offsets = [part for offset in ("P2D", "PT3H", "PT1H") for part in ("--before", offset)]
+    order = ("reschedule", "s", *ACCOUNT, *WHY, "--starts-at", anchor, *offsets, "--deadline", "PT90M")
+    moved = told(*order)
+    assert (moved["at_once"], moved["expired"]) == (["-PT3H"], ["-PT48H"])
+    assert duly(*order).stdout.splitlines()[1:] == [
+        "it is past, and goes out at once: -PT3H",
+        "its deadline has passed, and nothing comes of it: -PT48H",
+    ]
+    duly("tick")
+    assert [(one["occurrence"], one["status"]) for one in told("list", "--status", "expired")["deliveries"]] == [
+        ("-PT48H", "expired")
+    ]
+    change("update delivery set status = 'sent', reason = 'accepted' where occurrence = '-PT3H'")
+    change("delete from work where occurrence = '-PT3H'")
+    assert told(*order)["at_once"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--at", "2026-01-01T09:00Z"), "--at: nothing would come of it: it lies in the past with the deadline"),
+        (
+            ("--starts-at", "2026-01-01T09:00Z", "--before", "PT1H", "--before", "P1D"),
+            "--starts-at: nothing would come",
+        ),
+        (("--at", "2026-01-01T09:00Z", "--deadline", "PT1H", "--again"), "give a later time, or a deadline"),
+    ],
+)
+def test_where_nothing_would_come_nothing_is_changed(options: tuple[str, ...], words: str) -> None:
+    """A time whose every deadline has passed is refused; imported, it is taken, and its record says what came of it."""
+    take("r")
+    assert words in complaint("reschedule", "r", *ACCOUNT, *WHY, *options)
+    assert shown()["events"] == []
+    take("past", notify_at="2026-01-01T09:00:00Z", zone=None)
+    duly("tick")
+    assert [one["status"] for one in told("list")["deliveries"]] == ["expired"]
 
 
 def test_a_cancelled_reminder_and_one_under_a_guard_are_not_moved() -> None:
@@ -284,12 +384,75 @@ def test_a_group_is_cancelled() -> None:
     change("update delivery set status = 'sent' where id not in (select delivery_id from work)")
     take("c", group="visit-9")
     take("d", group="visit-1")
-    expected = {"reminders": 4, "cancelled": 2, "sending": 0, "in_doubt": 0, "final": 1}
+    counts = {"cancelled": 2, "sending": 0, "in_doubt": 0, "final": 1, "sent": 1, "stopped": 1, "before": 0}
+    expected = {"reminders": 4, **counts}
     assert told("cancel", "--group", "visit-9", *ACCOUNT, *WHY) == expected
     assert (shown("c")["status"], shown("d")["status"]) == ("cancelled", "active")
     assert shown("c")["group"] == "visit-9"
     text = duly("cancel", "--group", "visit-1", *ACCOUNT).stdout
     assert text == "1 reminder cancelled; no deliveries yet\n"
+    take("e", group="visit-1")
+    text = duly("cancel", "--group", "visit-1", *ACCOUNT).stdout
+    assert text == "1 reminder cancelled, 1 was cancelled before; no deliveries yet\n"
+    text = duly("cancel", "--group", "visit-9", *ACCOUNT).stdout
+    assert text.startswith("no reminder cancelled, 4 were cancelled before; deliveries: ")
+
+
+def test_a_second_cancel_keeps_its_reason() -> None:
+    """It says that it was cancelled before, and why it was wanted once more is on record."""
+    take("r")
+    duly("cancel", "r", *ACCOUNT, "--why", "moved out")
+    text = duly("cancel", "r", *ACCOUNT, "--why", "sold").stdout
+    assert text == "it was cancelled before; it had no deliveries yet\n"
+    assert "cancelled it: moved out. " in explained()
+    assert "cancelled it once more: sold. No further occurrence is planned." in explained()
+
+
+def gone(status: str) -> None:
+    """What is open has ended like that."""
+    change("delete from work")
+    change(f"update delivery set status = '{status}' where status is null")  # noqa: S608 - a word of ours
+
+
+PAST: Final = {"notify_at": "2026-01-01T09:00:00Z", "zone": None, "deadline": "2099-01-01T00:00Z"}
+
+
+def test_what_was_sent_cannot_be_cancelled() -> None:
+    """It says so and is refused, by its reminder and by itself; a second time it was cancelled before."""
+    take("r", **PAST)
+    duly("tick")
+    (line,) = told("list")["deliveries"]
+    gone("sent")
+    words = "duly: it was already sent, and nothing was left to cancel; deliveries: 1 already sent"
+    assert complaint("cancel", line["id"], *WHY) == words
+    assert complaint("cancel", "r", *ACCOUNT, *WHY) == words
+    again = told("cancel", "r", *ACCOUNT, *WHY)
+    assert (again["answer"], again["sent"]) == ("already_cancelled", 1)
+    assert duly("cancel", "r", *ACCOUNT).stdout == "it was cancelled before; deliveries: 1 already sent\n"
+    assert told("cancel", line["id"], code=1)["answer"] == "already_sent"
+
+
+def test_what_ended_otherwise_needs_no_cancel() -> None:
+    """Nothing was sent and nothing comes: the answer says that it had ended."""
+    take("r", **PAST)
+    duly("tick")
+    gone("expired")
+    text = duly("cancel", "r", *ACCOUNT).stdout
+    assert text == "it had ended, and nothing was left to cancel; deliveries: 1 final before\n"
+
+
+def test_a_repeating_one_tells_what_was_sent_and_that_nothing_comes() -> None:
+    """Of its occurrences some were sent, one is cancelled, and no further one comes."""
+    take("r", repeat="* * * * *", notify_at="2026-01-01T09:00", missed="all:2", deadline="P3650D")
+    change("update reminder set next_due_at = 0, next_label = '2026-11-01T09:00Z'")
+    duly("tick")
+    change("delete from work where delivery_id = (select delivery_id from work limit 1)")
+    change("update delivery set status = 'sent' where id not in (select delivery_id from work)")
+    text = duly("cancel", "r", *ACCOUNT).stdout
+    assert text == ("cancelled, and no further occurrence comes; deliveries: 1 will not be sent; 1 already sent\n")
+    assert duly("cancel", "r", *ACCOUNT).stdout.startswith(
+        "it was cancelled before; deliveries: 1 already sent; 1 final"
+    )
 
 
 @pytest.mark.parametrize(
@@ -417,6 +580,24 @@ def test_who_moves_takes_his_reminders_along() -> None:
     assert (again["zone"], again["utc"]) == ("Asia/Tokyo", "2099-12-02T00:00:00Z")
 
 
+def test_a_zone_that_came_with_a_reminder_holds_for_it() -> None:
+    """Whatever is known of the recipient, and wherever he moves: each occurrence is told in the submitted zone."""
+    people({"id": "bob", "email": "bob@example.com", "zone": "Asia/Tokyo"}, created=1)
+    bob = {"id": "bob", "name": "Bob", "email": "bob@example.com", "zone": "America/New_York"}
+    take("once", to=bob, zone="recipient")
+    take("daily", to=bob, zone="recipient", repeat="FREQ=DAILY", notify_at="2020-01-01T09:00", missed="skip")
+    for _ in range(2):
+        assert (shown("once")["zone"], shown("once")["next_due_at"]) == ("America/New_York", NEVER_UTC)
+        assert shown("daily")["next_local"].endswith("T09:00:00")
+        assert shown("daily")["zone"] == "America/New_York"
+        assert "in America/New_York" in explained("daily")
+        change("update reminder set next_due_at = 1577887200000000, next_label = '2020-01-01T09:00'"
+               " where caller_key = 'daily'")  # fmt: skip
+        duly("tick")
+        people({"id": "bob", "zone": "Europe/Berlin"}, retimed=0)
+    assert "Europe/Berlin" not in explained("once")
+
+
 def test_an_id_alone_is_read_in_the_zone_of_its_recipient() -> None:
     """Who has none is refused, with what to do."""
     people({"id": "eve", "email": "eve@example.com"})
@@ -466,6 +647,32 @@ def test_a_deferral_says_until_when() -> None:
     assert f"Next: it will be tried again on {until}, no later than its deadline on " in text
 
 
+def test_the_accounts_clock_and_a_hold_are_told(folder: Path) -> None:
+    """Whose clock decides where no zone is known, by the account's zone or the number's; until when a hold lasts."""
+    account = 'zone = "Europe/Berlin"\nhold_alarm = "PT1H"\nhold_for = "PT2H"\nhold_then = "resend"\n'
+    config = f"{CONFIG}[accounts.harbour-lofts]\n{account}"
+    (folder / "duly.toml").write_text(config, encoding="utf-8")
+    take("r", notify_at="2026-01-01T09:00", deadline="2099-12-31T00:00:00Z")
+    duly("tick")
+    change("update work set state = 'waiting', reason = 'quiet_hours', next_at = 4099899600000000")
+    (line,) = told("list")["deliveries"]
+    text = told("explain", line["id"])["explanation"]
+    assert "; his zone is not known, so the account's clock decides (Europe/Berlin)." in text
+    change("update work set channel = 'sms'")
+    change("update delivery set channel = 'sms'")
+    change("""update reminder set "to" = json_set("to", '$.phone', '+4930123456')""")
+    text = told("explain", line["id"])["explanation"]
+    assert "it must be free in every zone in which his number may ring (Europe/Berlin)." in text
+    change("""update reminder set "to" = json_set("to", '$.phone', '+18005550100')""")
+    assert "the account's clock decides (Europe/Berlin)." in told("explain", line["id"])["explanation"]
+    (folder / "duly.toml").write_text(CONFIG, encoding="utf-8")
+    assert "his zone is not known" not in told("explain", line["id"])["explanation"]
+    (folder / "duly.toml").write_text(config, encoding="utf-8")
+    change("update work set state = 'held', reason = 'no_way_to_ask', since = 4099899600000000, doubt = 1")
+    text = told("explain", "r", *ACCOUNT)["explanation"]
+    assert "the hold ends on Wed 2 Dec 2099 10:00 in America/New_York (15:00 UTC): it is sent again" in text
+
+
 def test_lateness_is_told() -> None:
     """What may be sent late says from when on it is late."""
     late = {"late": "send_marked", "deadline": "PT1H", "late_until": "2099-12-31T00:00:00Z"}
@@ -474,4 +681,76 @@ def test_lateness_is_told() -> None:
     (line,) = told("list")["deliveries"]
     assert told("show", line["id"])["late_from"] == "2026-01-01T15:00:00Z"
     text = told("explain", line["id"])["explanation"]
-    assert "From Thu 1 Jan 2026 10:00 in America/New_York (15:00 UTC) on it is late, and says so when" in text
+    assert "It is late since Thu 1 Jan 2026 10:00 in America/New_York (15:00 UTC), and says so when it is sent." in text
+    assert "no later than its last moment on" in text
+
+
+# --- trying out ----------------------------------------------------------------------------------
+
+
+def test_who_is_named_by_his_id_is_looked_up_where_that_is_asked_for() -> None:
+    """`next` and `preview` then know his zone, name and address; what the reminder says itself goes before."""
+    people({"id": "bob", "name": "Bob", "email": "bob@example.com", "zone": "Asia/Tokyo"}, created=1)
+    row = {
+        "idempotency_key": "k", "account": "harbour-lofts", "to": {"id": "bob"}, "channels": ["email"],
+        "template": "visit", "data": {"unit": "4B"}, "notify_at": NEVER, "zone": "recipient",
+    }  # fmt: skip
+    given = json.dumps(row)
+    assert "add --from-ledger, or to.zone" in duly("next", "-", code=1, given=given).stderr
+    assert (
+        "add --from-ledger, or a name" in duly("preview", "-", code=1, given=json.dumps({**row, "zone": "UTC"})).stderr
+    )
+    (found,) = told("next", "-", "--from-ledger", given=given)["occurrences"]
+    assert (found["local"], found["utc"]) == (f"{NEVER}:00", "2099-12-01T00:00:00Z")
+    shown_ = told("preview", "-", "--from-ledger", given=given)
+    assert shown_["text"].startswith("Hello Bob, we visit")
+    assert "bob@example.com" in shown_["headers"]["To"]
+    own = {"id": "bob", "name": "Rob", "phone": "+14155550100", "zone": "Europe/Berlin"}
+    said = json.dumps({**row, "to": own, "channels": ["sms"]})
+    assert told("next", "-", "--from-ledger", given=said)["zone"] == "Europe/Berlin"
+    assert told("preview", "-", "--from-ledger", given=said)["text"].startswith("Hello Rob")
+    assert "no to.email" in duly("preview", "-", "--from-ledger", code=1, given=said.replace("sms", "email")).stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"to": {"id": "eve"}}, "--from-ledger: account harbour-lofts has no recipient 'eve'"),
+        ({"account": "elsewhere"}, "--from-ledger: account elsewhere has no recipient 'bob'"),
+        ({"account": None}, "--from-ledger: to look somebody up takes account and to.id, as texts"),
+        ({"to": "bob"}, "--from-ledger: to look somebody up takes account and to.id, as texts"),
+    ],
+)
+def test_nobody_is_found_in_another_account(changes: dict[str, Any], words: str) -> None:
+    """A recipient is looked up in the account of the reminder, and by his id alone."""
+    people({"id": "bob", "email": "bob@example.com", "zone": "Asia/Tokyo"}, created=1)
+    row = {"account": "harbour-lofts", "to": {"id": "bob"}, "notify_at": NEVER, "zone": "recipient", **changes}
+    given = json.dumps(row)
+    for order in (("next",), ("preview",), ("send-test", "--to", "me@example.com")):
+        assert words in duly(*order, "-", "--from-ledger", code=1, given=given).stderr
+
+
+# --- purposes ------------------------------------------------------------------------------------
+
+
+def test_purposes_that_are_near_a_known_one_are_told() -> None:
+    """The import takes them and warns, with the first rows; one that differs by case is rejected."""
+    Path("duly.toml").write_text(
+        CONFIG + '[accounts.harbour-lofts]\ncaps = { Newsletter = "3/P1D" }\n', encoding="utf-8"
+    )
+    words = ["marketing", "marketng", "newsletters", "newsletter", "survey", "marketting", "servce"]
+    rows = [
+        {
+            "idempotency_key": word, "account": "harbour-lofts", "to": {"id": "a", "name": "A", "webhook": "https://a.example/in"},
+            "template": "visit", "data": {"unit": "4B"}, "notify_at": f"{NEVER}Z", "purpose": word,
+        }
+        for word in words
+    ]  # fmt: skip
+    answer = duly("import", "-", "--format", "jsonl", given="".join(json.dumps(one) + "\n" for one in rows))
+    assert "7 rows: 6 created, 0 already there, 1 rejected" in answer.stdout
+    (warning,) = [line for line in answer.stderr.splitlines() if "purposes are near" in line]
+    assert warning.endswith(
+        "warning: 4 rows were taken whose purposes are near a known one (Newsletter, marketing):"
+        ' line 2 has "marketng", line 3 has "newsletters", line 6 has "marketting"'
+    )
+    assert "did you mean" in Path("stdin.rejected.jsonl").read_text(encoding="utf-8")

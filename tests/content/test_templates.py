@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duly.content import Template, TemplateSet
+from duly.content import LATE_SUMMARY, Template, TemplateSet
 from duly.core.model import Channel, Claimed, Content, Lane, Revisions
+from duly.core.schedule import ONCE, Slot
 from duly.errors import ConfigError, Unrenderable
 
 DUE: Final = datetime(2026, 12, 1, 14, tzinfo=UTC)
@@ -68,6 +69,12 @@ def one(text: str, subject: str = "", html: str | None = None) -> TemplateSet:
     return TemplateSet({"note": Template("note", subject, text, html)})
 
 
+def summary(*parts: tuple[str, str], **more: Any) -> Content:
+    """What the summary that everybody has tells of parts with these subjects and texts."""
+    data = {"reminders": [{"subject": subject, "text": text} for subject, text in parts]}
+    return TemplateSet({LATE_SUMMARY.name: LATE_SUMMARY}).render(claimed(data, LATE_SUMMARY.name, **more))
+
+
 def rendered(text: str, data: dict[str, Any], **more: Any) -> str:
     """What the text of a template becomes."""
     return one(text).render(claimed(data, **more)).text
@@ -75,7 +82,7 @@ def rendered(text: str, data: dict[str, Any], **more: Any) -> str:
 
 def reason(text: str, data: dict[str, Any], subject: str = "", html: str | None = None) -> str | None:
     """Why a template cannot be rendered for Ana."""
-    return one(text, subject, html).missing("note", data, ANA, {"key": "k", "account": "a"}, DUE)
+    return one(text, subject, html).missing("note", data, ANA, {"key": "k", "account": "a"}, Slot(ONCE, DUE))
 
 
 # --- what a template says ------------------------------------------------------------------------
@@ -308,7 +315,7 @@ def test_missing_tells_what_render_will_do(data: dict[str, Any]) -> None:
         expected = None
     except Unrenderable as error:
         expected = str(error)
-    assert templates.missing("note", data, ANA, {"key": "k", "account": "a"}, DUE) == expected
+    assert templates.missing("note", data, ANA, {"key": "k", "account": "a"}, Slot(ONCE, DUE)) == expected
 
 
 def test_all_parts_are_asked() -> None:
@@ -354,3 +361,25 @@ def test_no_data_breaks_a_rendering(data: dict[str, Any], name: str) -> None:
     templates = one(text, "{{ recipient.name }}", "{{ recipient.name }}")
     why = templates.missing("note", data, {**ANA, "name": name})
     assert why is None or (why.startswith("template note, ") and len(why.splitlines()) == 1)
+
+
+# --- summaries -----------------------------------------------------------------------------------
+
+
+def test_a_summary_of_several_tells_them_one_below_the_other() -> None:
+    """Each with its subject, if it has one; the number of them is the subject of all."""
+    told = summary(("Visit", "We come at 10.\n"), ("", "Bring the key."), ("Rent", "It is due."))
+    assert told.subject == "3 reminders"
+    assert told.text == "Visit\nWe come at 10.\n\nBring the key.\n\nRent\nIt is due.\n"
+    assert told.html is None
+
+
+def test_a_summary_of_one_says_what_that_said() -> None:
+    """It has its subject and its text, and no headline."""
+    assert summary(("Visit", "We come at 10."))[:2] == ("Visit", "We come at 10.\n")
+
+
+def test_a_summary_by_sms_is_bound_by_its_segments() -> None:
+    """What is too long for an SMS is not sent as one: its parts go alone."""
+    with pytest.raises(Unrenderable, match="segments"):
+        summary(*[("", "x" * 140)] * 50, channel=Channel.SMS)

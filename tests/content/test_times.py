@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from duly.content import Template, TemplateSet
 from duly.content.templates import _Compiled, _names
 from duly.content.times import STYLES, NotATime, Reader, is_moment, lateness
+from duly.core.schedule import Slot
 from duly.core.sms import Encoding, measure
 from duly.errors import ConfigError, Unrenderable
 from tests.core.values import claimed
@@ -68,6 +69,26 @@ def test_the_due_time_in_every_style(text: str, shown: str) -> None:
 def test_times_of_the_data(written: str, shown: str) -> None:
     """An instant of the data is shown in the recipient's zone, a local time as it stands."""
     assert rendered("{{ data.starts_at | datetime }}", {"starts_at": written}) == shown
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"), [("-PT24H", "Dec 2, 2026, 9:00 AM"), ("-PT1H30M#2", "Dec 1, 2026, 10:30 AM"), ("once", "none")]
+)
+def test_the_anchor_is_told_by_the_label(label: str, shown: str) -> None:
+    """What comes some time before something knows when that is, in the recipient's zone, in any generation."""
+    words = "{% if starts_at %}{{ starts_at | datetime }}{% else %}none{% endif %}"
+    assert rendered(words, occurrence=label) == shown
+
+
+def test_a_reminder_without_an_anchor_has_none_to_show() -> None:
+    """A template that shows it anyway cannot be rendered, and says what is missing; its import says so too."""
+    assert reason("{{ starts_at | time }}", {}).endswith("give it starts_at and before")
+    assert "starts_at is null" in reason("{{ starts_at }}", {})
+    templates = TemplateSet({"note": Template("note", "", "{{ starts_at | time }}")})
+    person = {"id": "a", "name": None, "zone": None, "locale": None}
+    told = [templates.missing("note", {}, person, None, Slot(label, DUE)) for label in ("-PT1H", "2026-12-01T09:00")]
+    assert told == [None, told[1]]
+    assert "starts_at is null" in str(told[1])
 
 
 def test_a_date_has_no_zone() -> None:
@@ -190,7 +211,7 @@ def test_a_local_time_keeps_its_clock(moment: datetime) -> None:
 
 def late_text(text: str, late: timedelta | None, locale: str | None = "en") -> str:
     """What a text says that is so late."""
-    names = _names({}, {"id": "a", "name": None, "zone": None, "locale": locale}, {}, "once", DUE, late)
+    names = _names({}, {"id": "a", "name": None, "zone": None, "locale": locale}, {}, Slot("once", DUE), late)
     return _Compiled(Template("note", "", text), 1_000).render(names).text
 
 

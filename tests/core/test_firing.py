@@ -137,14 +137,14 @@ def test_offsets_are_all_fired_and_judged_by_their_deadlines() -> None:
 
 
 def test_a_generation_is_part_of_the_label() -> None:
-    """A reminder that was revised fires under new labels, and so as other deliveries."""
+    """A reminder that was revised fires under new labels, and so as other deliveries; a slot keeps its own."""
     (once,) = fire(due(generation=2), NOW, "ns", PROVIDERS).deliveries
     assert (once.occurrence, once.id) == (
         "once#2",
         keys.delivery_id("ns", "harbour", "inspection-1", "once#2", "webhook"),
     )
     fired = fire(daily(generation=3), NINE, "ns", PROVIDERS, NEW_YORK)
-    assert (fired.deliveries[0].occurrence, fired.next_label) == ("2026-12-01T09:00#3", "2026-12-02T09:00")
+    assert (fired.deliveries[0].occurrence, fired.next_label) == ("2026-12-01T09:00", "2026-12-02T09:00")
 
 
 def test_a_schedule_that_cannot_be_read_stands_still() -> None:

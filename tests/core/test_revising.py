@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from duly.core.model import NewReminder
-from duly.core.revising import GENERATIONS_MAX, Fate, Plan, Revised, Standing, Whom, labels_of, named, revise
-from duly.core.schedule import Schedule, read_repeat
+from duly.core.revising import (
+    GENERATIONS_MAX,
+    Fate,
+    Plan,
+    Revised,
+    Standing,
+    Whom,
+    is_replaced,
+    labels_of,
+    left_out_of,
+    moved,
+    named,
+    revise,
+)
+from duly.core.schedule import Schedule, read_repeat, slots_since
 from duly.core.states import State
 from duly.testing.builders import new_reminder
 from tests.core.values import NOW, later
@@ -93,7 +107,7 @@ def test_what_is_surely_unsent_is_called_off_and_comes_anew(state: State) -> Non
 @pytest.mark.parametrize("state", [State.EXPIRED, State.CANCELLED, State.SUPPRESSED, State.DEAD, State.REJECTED])
 def test_what_ended_unsent_comes_anew(state: State) -> None:
     """Nothing is called off, and the occurrence gets its next generation."""
-    assert revise(once(), stands(fate(state)), None)[2:] == (2, ())
+    assert revise(once(), stands(fate(state)), None)[2:] == (2, (), ())
 
 
 @pytest.mark.parametrize("state", [State.SENT, State.UNCONFIRMED])
@@ -121,7 +135,11 @@ def test_again_sends_once_more_by_name() -> None:
     new = once()
     assert revise(new, stands(fate(State.SENT)), None, again=True) == Plan(Revised.MOVED, new, 2, ())
     other = fate(State.WAITING, "once#2", identity=b"e" * 16)
-    assert revise(new, stands(fate(State.UNCERTAIN), other, generation=2), None, again=True)[2:] == (3, (b"e" * 16,))
+    assert revise(new, stands(fate(State.UNCERTAIN), other, generation=2), None, again=True)[2:] == (
+        3,
+        (b"e" * 16,),
+        (),
+    )
 
 
 def test_generations_end() -> None:
@@ -131,12 +149,36 @@ def test_generations_end() -> None:
 
 
 def test_an_anchor_that_moves_takes_along_what_was_not_sent() -> None:
-    """Of the offsets only those that were not sent are kept; the first of them is next, with its own deadline."""
+    """What was sent is left out and stays in the schedule; the first of the others is next, with its own deadline."""
     plan = revise(offsets(24, 2, 1), stands(fate(State.SENT, "-PT24H"), fate(State.EXPIRED, "-PT2H")), None)
     assert plan.reminder is not None
-    assert (plan.answer, plan.generation, labels_of(plan.reminder)) == (Revised.MOVED, 2, ("-PT2H", "-PT1H"))
+    assert (plan.answer, plan.generation, plan.left_out) == (Revised.MOVED, 2, ("-PT24H",))
+    assert labels_of(plan.reminder) == ("-PT24H", "-PT2H", "-PT1H")
+    schedule = Schedule.from_text(plan.reminder.schedule or "")
+    assert left_out_of(schedule) == ["-PT24H"]
+    assert [one.label for one in slots_since(schedule, None, NOW)] == ["-PT2H", "-PT1H"]
     assert (plan.reminder.next_label, plan.reminder.next_due_at) == ("-PT2H", ANCHOR - timedelta(hours=2))
     assert plan.reminder.deadline_at == ANCHOR - timedelta(hours=1)
+
+
+def test_what_was_left_out_is_known_to_later_changes() -> None:
+    """Another move leaves it out once more, and `again` asks for all of it."""
+    stood = stands(fate(State.SENT, "-PT24H"))
+    first = revise(offsets(24, 1), stood, None).reminder
+    assert first is not None
+    assert revise(first, stood, None).left_out == ("-PT24H",)
+    again = revise(offsets(24, 1), stood, None, again=True)
+    assert again.reminder is not None
+    assert (again.left_out, again.generation, again.reminder.next_label) == ((), 2, "-PT24H")
+
+
+def test_a_change_is_kept_with_its_moments() -> None:
+    """From when to when it moved the next occurrence, and what it left out; nothing where nothing was to come."""
+    stood = stands(fate(State.SENT, "-PT24H"), next_due_at=NOW)
+    plan = revise(offsets(24, 1), stood, None)
+    told = {"from": "2026-12-01T09:00:00Z", "to": "2026-12-10T08:00:00Z", "left_out": ["-PT24H"]}
+    assert json.loads(moved(stood, plan)) == told
+    assert json.loads(moved(stands(), plan))["from"] is None
 
 
 def test_what_is_left_is_sent_as_late_as_it_asks() -> None:
@@ -193,7 +235,7 @@ def test_what_the_new_version_does_not_have_is_called_off() -> None:
     """An open delivery of a rule's slot, of an offset or of the one firing that is no more, unless it may have left."""
     kept = fate(State.READY, "-PT1H", doubt=True, identity=b"k" * 16)
     for label in ("2026-12-01T07:00", "-PT2H"):
-        assert revise(once(), stands(fate(State.WAITING, label), kept), None)[2:] == (1, (ID,))
+        assert revise(once(), stands(fate(State.WAITING, label), kept), None)[2:] == (1, (ID,), ())
     for label in ("once", "-PT1H"):
         assert revise(rule(), stands(fate(State.WAITING, label), kept), None).call_off == (ID,)
 
@@ -201,3 +243,26 @@ def test_what_the_new_version_does_not_have_is_called_off() -> None:
 def test_a_label_carries_its_generation() -> None:
     """The first one is not named."""
     assert (named("once", 1), named("-PT1H", 3)) == ("once", "-PT1H#3")
+    assert named("2026-12-01T09:00", 3) == "2026-12-01T09:00"
+
+
+@pytest.mark.parametrize(
+    ("occurrence", "generation", "before", "replaced"),
+    [
+        ("once", 1, (), False),
+        ("once", 2, (), True),
+        ("once#2", 2, (), False),
+        ("-PT2H", 2, (2, 1), True),
+        ("-PT2H", 2, (1,), False),  # it was done on another channel, and is not sent again
+        ("2026-12-10T09:00", 2, (1,), False),
+    ],
+)
+def test_what_a_newer_generation_replaces(
+    occurrence: str,
+    generation: int,
+    before: tuple[int, ...],
+    replaced: bool,
+) -> None:
+    """An occurrence of an older generation whose label the reminder has still."""
+    schedule = Schedule(ANCHOR, before=tuple(timedelta(hours=hours) for hours in before)).to_text() if before else None
+    assert is_replaced(occurrence, generation, schedule) is replaced

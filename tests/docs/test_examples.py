@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.ports import free_port
 
@@ -16,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 START = "<!-- run from here -->"
 RUN_SECONDS_MAX = 240
 #: The ports that the pages name, which something else may use on this machine.
-PORTS = ("2525", "8025")
+PORTS = ("2525", "8025", "8080")
 
 
 def script(page: str, mail_port: str) -> str:
@@ -100,6 +103,26 @@ def test_a_reminder_is_changed_as_the_page_says(tmp_path: Path) -> None:
     assert duly(folder, environ, "show", "visit-2", "--account", "harbour-lofts")["status"] == "cancelled"
 
 
+def test_appointments_are_reminded_of_as_the_page_says(tmp_path: Path) -> None:
+    """A day and an hour before; moved and cancelled; and what becomes of those that are booked late."""
+    printed, environ = run("docs/howto/appointments.md", tmp_path)
+    page = (ROOT / "docs/howto/appointments.md").read_text(encoding="utf-8")
+    told = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    assert len(told) == 2
+    assert [block for block in told if block not in printed] == []
+    assert "we see you on Jun 5, 2035, 10:00 AM in room 7." in printed
+    assert "1 rows: 0 created, 0 already there, 0 rejected, 1 revised" in printed
+    folder = tmp_path / "appointments"
+    assert duly(folder, environ, "show", "visit-1", "--account", "clinic")["status"] == "cancelled"
+    deliveries = duly(folder, environ, "list")["deliveries"]
+    assert {(one["reminder"], one["occurrence"]): one["status"] for one in deliveries} == {
+        ("late", "-PT24H"): "ready",
+        ("over", "-PT24H"): "expired",
+        ("over", "-PT1H"): "expired",
+    }
+    assert duly(folder, environ, "show", "late", "--account", "clinic")["next_label"] == "-PT1H"
+
+
 def test_who_moves_is_followed_as_the_page_says(tmp_path: Path) -> None:
     """Nine o'clock is nine o'clock in the other city, and other data have nothing to tell."""
     printed, environ = run("docs/howto/zones.md", tmp_path)
@@ -125,9 +148,23 @@ def test_people_are_imported_as_the_page_says(tmp_path: Path) -> None:
     printed, environ = run("docs/howto/recipients.md", tmp_path)
     text = (ROOT / "docs/howto/recipients.md").read_text(encoding="utf-8")
     told = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
-    assert len(told) == 3
+    assert len(told) == 4
     assert [block for block in told if block not in printed] == []
-    assert "marketing: not sent, because its owner opted out of marketing" in printed
+    assert "marketing: not sent, because the recipient opted out of marketing" in printed
     account = ("--account", "harbour-lofts")
     assert duly(tmp_path, environ, "consent", "show", "+14155550100", *account)["purposes"]["security"] == "bounced"
     assert [one["paused"] for one in duly(tmp_path, environ, "accounts", "list")["accounts"]] == [False]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here to press the button with")
+def test_people_unsubscribe_as_the_page_says(tmp_path: Path) -> None:
+    """A link is offered, answered by the server, and silences its purpose alone."""
+    printed, environ = run("docs/howto/unsubscribe.md", tmp_path)
+    assert "List-Unsubscribe: <https://r.example.com/u/" in printed
+    assert "<title>Unsubscribed</title>" in printed
+    assert "marketing: not sent, because the recipient opted out of marketing" in printed
+    environ["UNSUBSCRIBE_SECRET"] = "of no use any more"
+    whose = ("ana@example.com", "--account", "harbour-lofts")
+    shown = duly(tmp_path / "unsubscribe", environ, "consent", "show", *whose)
+    assert [one["source"] for one in shown["history"]] == ["unsubscribe"]
+    assert shown["purposes"]["service"] is None

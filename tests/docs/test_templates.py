@@ -18,13 +18,14 @@ from tests.core.values import claimed
 
 PAGE: Final = (Path(__file__).parents[2] / "docs/reference/templates.md").read_text(encoding="utf-8")
 ROWS: Final = re.findall(r"^\| `(\{\{.*\}\})` \| (.*) \|$", PAGE, re.MULTILINE)
-DATA: Final = json.loads(re.findall(r"`(\{\"starts_at\".*\})`", PAGE)[0])
+DATA: Final = json.loads(re.findall(r"`(\{\"visit_at\".*\})`", PAGE)[0])
 
 
 @pytest.mark.parametrize(("template", "shows"), ROWS)
 def test_a_row_of_the_table(template: str, shows: str) -> None:
     """For the recipient and the data of the page, the template gives the text beside it."""
     row = claimed(
+        occurrence="-PT24H",
         due_at=datetime(2026, 12, 1, 14, tzinfo=UTC),
         recipient_zone="America/New_York",
         recipient_locale="en",
@@ -36,7 +37,7 @@ def test_a_row_of_the_table(template: str, shows: str) -> None:
 
 def test_there_are_rows() -> None:
     """The search finds the table."""
-    assert len(ROWS) == 10
+    assert len(ROWS) == 11
 
 
 def test_the_pages_template_is_one() -> None:

@@ -9,13 +9,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, TypeVar, cast
 
-from duly.core import keys
 from duly.flows.redrive import redrive
 from duly.ports import Claim, ClaimOrder, Store
 from duly.runtime.bootstrap import open_plant, open_store
 from duly.runtime.config import Config, parse
 from duly.runtime.worker import Worker
-from duly.testing.builders import NAMESPACE
 from duly.testing.receiver import Receiver
 from tests.end_to_end.doomed import rejected
 from tests.end_to_end.installation import ACCOUNT, Installation, Shown, attempts
@@ -77,9 +75,8 @@ def redrive_all(duly: Installation) -> int:
 
 
 def opt_out(duly: Installation, webhook: str) -> None:
-    """Let whoever is reached there want nothing any more; no command does it in this version."""
-    contact = keys.contact_id(NAMESPACE, ACCOUNT, "webhook", webhook)
-    assert ask_store(duly, lambda store: store.suppress("tests", "opted_out", contact))
+    """Let whoever is reached there want nothing any more."""
+    duly.run("consent", "opt-out", webhook, "--account", ACCOUNT, "--why", "asked to")
 
 
 def hand_each_claim_over_again(duly: Installation) -> dict[str, int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -37,13 +37,13 @@ MOODS: Final = {
     "in-doubt": "lost",
     "after-end": "ok",
 }
-NOTHING: Final = {"cancelled": 0, "sending": 0, "in_doubt": 0, "final": 0}
+COUNTS: Final = {"cancelled": 0, "sending": 0, "in_doubt": 0, "final": 0, "sent": 0, "stopped": 0, "before": 0}
 
 
 class Cancelled(NamedTuple):
     """What each cancel answered, and what the ledger and the receiver say in the end."""
 
-    answers: dict[str, dict[str, int]]
+    answers: dict[str, dict[str, Any]]
     requests: int
     before_tick: Shown
     ledger: dict[str, Shown]
@@ -76,9 +76,10 @@ def _cancelled(dialect: str, folder: Path) -> Cancelled:
         return Cancelled(answers, requests, before_tick, duly.ledger(), receiver)
 
 
-def _cancel_all(duly: Installation, receiver: Receiver) -> dict[str, dict[str, int]]:
-    def cancel(key: str) -> dict[str, int]:
-        return dict(duly.told("cancel", key, "--account", ACCOUNT, "--why", "moved out"))
+def _cancel_all(duly: Installation, receiver: Receiver) -> dict[str, dict[str, Any]]:
+    def cancel(key: str) -> dict[str, Any]:
+        code = 1 if key == "after-end" else 0
+        return dict(duly.told("cancel", key, "--account", ACCOUNT, "--why", "moved out", code=code))
 
     answers = {"before-tick": cancel("before-tick")}
     duly.told("tick")
@@ -94,14 +95,14 @@ def _cancel_all(duly: Installation, receiver: Receiver) -> dict[str, dict[str, i
 
 def test_before_the_tick_it_prevents_everything(cancelled: Cancelled) -> None:
     """A reminder cancelled before a tick found it becomes no delivery."""
-    assert cancelled.answers["before-tick"] == NOTHING
+    assert cancelled.answers["before-tick"] == COUNTS | {"answer": "cancelled", "stopped": 1}
     assert cancelled.before_tick["status"] == "cancelled"
     assert "before-tick" not in cancelled.ledger
 
 
 def test_before_begin_it_wins(cancelled: Cancelled) -> None:
     """A delivery cancelled before it began is never sent, and the record says who cancelled it and why."""
-    assert cancelled.answers["before-begin"] == NOTHING | {"cancelled": 1}
+    assert cancelled.answers["before-begin"] == COUNTS | {"answer": "cancelled", "cancelled": 1}
     one = cancelled.ledger["before-begin"]
     assert (one["status"], one["attempts"]) == ("cancelled", [])
     event = one["events"][-1]
@@ -112,14 +113,14 @@ def test_before_begin_it_wins(cancelled: Cancelled) -> None:
 
 def test_while_sending_it_says_so(cancelled: Cancelled) -> None:
     """What is under way cannot be called back: the cancel says so, and the ledger shows what came of it."""
-    assert cancelled.answers["while-sending"] == NOTHING | {"sending": 1}
+    assert cancelled.answers["while-sending"] == COUNTS | {"answer": "already_sending", "sending": 1}
     one = cancelled.ledger["while-sending"]
     assert (one["status"], attempts(one)) == ("sent", [("accepted", None)])
 
 
 def test_while_waiting_it_wins(cancelled: Cancelled) -> None:
     """A delivery that was refused for now is cancelled: the receiver has not taken it."""
-    assert cancelled.answers["while-waiting"] == NOTHING | {"cancelled": 1}
+    assert cancelled.answers["while-waiting"] == COUNTS | {"answer": "cancelled", "cancelled": 1}
     assert cancelled.ledger["while-waiting"]["status"] == "cancelled"
 
 
@@ -130,12 +131,12 @@ def test_nothing_is_sent_afterwards(cancelled: Cancelled) -> None:
 
 def test_in_doubt_it_is_not_written_down_as_unsent(cancelled: Cancelled) -> None:
     """A delivery that may have been accepted does not become cancelled, and is not sent again either."""
-    assert cancelled.answers["in-doubt"] == NOTHING | {"in_doubt": 1}
+    assert cancelled.answers["in-doubt"] == COUNTS | {"answer": "already_sending", "in_doubt": 1}
     assert cancelled.ledger["in-doubt"]["status"] == "held"
     assert cancelled.receiver.count("lost", "in-doubt") == 1
 
 
 def test_after_the_end_it_changes_nothing(cancelled: Cancelled) -> None:
-    """What was sent stays sent, and the cancel says that it was final before."""
-    assert cancelled.answers["after-end"] == NOTHING | {"final": 1}
+    """What was sent stays sent, and the cancel says so: it is refused."""
+    assert cancelled.answers["after-end"] == COUNTS | {"answer": "already_sent", "final": 1, "sent": 1}
     assert cancelled.ledger["after-end"]["status"] == "sent"

@@ -25,6 +25,10 @@ def test_a_cap_lets_so_many_pass(duly: Installation, receiver: Receiver) -> None
     waiting = [one for one in duly.ledger().values() if one["status"] == "waiting"]
     assert {(one["reason"], len(one["attempts"])) for one in waiting} == {("frequency_cap", 0)}
     told = duly.run("explain", waiting[0]["id"]).out
-    assert "its recipient has had as many of this purpose as the account allows for now" in told
+    assert (
+        "its recipient has had as many of this purpose as the account allows for now (2 within 24 h); there is room"
+        in told
+    )
+    assert "its deadline comes first" in told  # a day after it was due: the cap looks back from a little later
     duly.run("work", "--until-idle")
     assert len(receiver.accepted) == 6

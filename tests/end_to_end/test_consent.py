@@ -38,7 +38,7 @@ ENDS: Final = {
 }
 #: key of a reminder -> what a person reads.
 EXPLAINED: Final = {
-    "marketing": "It is suppressed, because its owner opted out of marketing.",
+    "marketing": "It is suppressed, because the recipient opted out of marketing (for the purpose marketing, ",
     "bounced": "It is suppressed, because the address bounced earlier",
     "deleted-before": "It is skipped, because its recipient was deleted.",
     "disabled": "It is suppressed, because this channel of its recipient was disabled.",

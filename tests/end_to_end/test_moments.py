@@ -95,7 +95,9 @@ def _a_week_ago(story: Story) -> None:
     """It was written as expired, and the record says why nothing came."""
     one = story.ledger["old"]
     assert (one["status"], one["reason"], one["attempts"]) == ("expired", "deadline_passed_before_tick", [])
-    assert "its deadline had passed before the tick found it" in story.duly.run("explain", one["id"]).out
+    text = story.duly.run("explain", one["id"]).out
+    assert "its deadline had passed before its reminder came" in text
+    assert "Its reminder was submitted " in text
 
 
 def _every_day(story: Story) -> None:

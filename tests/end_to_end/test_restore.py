@@ -23,9 +23,6 @@ from typing import Any, Final
 
 import pytest
 
-from duly.core import keys
-from duly.ports import Store
-from duly.testing.builders import NAMESPACE
 from duly.testing.receiver import Receiver
 from tests.end_to_end.doubles import beside
 from tests.end_to_end.installation import (
@@ -39,7 +36,7 @@ from tests.end_to_end.installation import (
     tell_on_both,
     wait_until,
 )
-from tests.end_to_end.recovering import ask_store, opt_out
+from tests.end_to_end.recovering import opt_out
 
 KINDS: Final = ("keyed", "lookable", "bare")
 #: What a reminder's key begins with, by what became of it.
@@ -196,14 +193,10 @@ def _call_off(duly: Installation, rows: Mapping[str, Any]) -> None:
 
 
 def _move(duly: Installation, *names: str) -> None:
-    """Reschedule these to now; no command does it in this version."""
-    now = datetime.now(UTC)
-
-    async def move(store: Store) -> bool:
-        identities = [keys.reminder_id(NAMESPACE, ACCOUNT, key) for key in names]
-        return all([await store.reschedule("tests", "moved", one, now, now + timedelta(1)) for one in identities])
-
-    assert ask_store(duly, move)
+    """Reschedule these to now."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    for name in names:
+        duly.run("reschedule", name, "--account", ACCOUNT, "--at", now, "--deadline", "P1D", "--why", "moved")
 
 
 def _come_back(

@@ -8,9 +8,13 @@ from typing import Final
 
 import pytest
 
+from duly.core.model import Channel
 from duly.core.unsubscribe import token
-from duly.errors import StoreUnavailable
-from duly.flows.unsubscribe import Page, answer
+from duly.errors import NotFound, StoreUnavailable
+from duly.flows.unsubscribe import NOT_RECORDED, SOURCE, Page, answer, opt_out
+from duly.testing.builders import contact
+from duly.testing.driving import drive
+from tests.flows.scene import Scene
 
 SECRET: Final = b"a secret of thirty-two bytes ...."
 CONTACT: Final = bytes(range(16))
@@ -63,12 +67,11 @@ def test_posting_acts_and_may_be_repeated() -> None:
     assert "form" not in [tag for tag, _ in tags(pages[0].html)]
 
 
-@pytest.mark.parametrize("method", ["HEAD", "PUT", "DELETE", "OPTIONS", "post", "", "GET\r\n"])
-@pytest.mark.parametrize("text", [OURS, "forged"])
-def test_nothing_else_can_be_done(method: str, text: str) -> None:
-    """Another method is not allowed, whatever the token."""
+@pytest.mark.parametrize("method", ["HEAD", "PUT", "DELETE", "OPTIONS", "post", "", "POST\r\n"])
+def test_only_a_post_acts(method: str) -> None:
+    """Whatever is no POST looks, as a GET does."""
     opt_outs = OptOuts()
-    assert asked(method, text, opt_outs).status == 405
+    assert asked(method, OURS, opt_outs) == asked("GET")
     assert opt_outs.kept == []
 
 
@@ -80,6 +83,7 @@ def test_every_wrong_token_gets_the_same_page() -> None:
     (page,) = pages
     assert page.status == 404
     assert opt_outs.kept == []
+    assert page == asked("POST", opt_outs=OptOuts(NotFound("nobody")))  # ours, of a contact that is not there
 
 
 def test_a_purpose_is_text() -> None:
@@ -95,9 +99,34 @@ def test_what_is_not_recorded_is_not_promised() -> None:
         asked("POST", opt_outs=OptOuts(StoreUnavailable("away")))
 
 
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
-def test_pages_load_nothing_and_are_not_indexed(method: str) -> None:
+def test_who_is_not_heard_is_asked_to_try_again() -> None:
+    """The page for that says neither that it is done nor that it will be."""
+    assert NOT_RECORDED.status == 503
+    assert "try it again" in NOT_RECORDED.html
+    assert "no longer" not in NOT_RECORDED.html
+
+
+def test_an_opt_out_is_recorded_as_an_operators_is(scene: Scene) -> None:
+    """It stands for its purpose alone, with its source and who recorded it; said again it says nothing new."""
+    address = contact("acme", Channel.WEBHOOK, "https://hooks.example.com/in")
+    scene.schedule("r", url=address.address)
+    assert [drive(opt_out(scene.store, "serve@here", address.id, "marketing")) for _ in range(2)] == [True, False]
+    told = drive(scene.store.views().consent(address.id))
+    (entry,) = told["standing"]
+    assert (entry["kind"], entry["purpose"], entry["code"]) == ("opt_out", "marketing", "opted_out_of_marketing")
+    assert (entry["source"], entry["actor"]) == (SOURCE, "serve@here")
+    assert len(told["history"]) == 1
+
+
+def test_an_opt_out_of_nobody_is_refused(scene: Scene) -> None:
+    """A contact that the ledger does not know cannot be made from its id."""
+    with pytest.raises(NotFound):
+        drive(opt_out(scene.store, "serve@here", CONTACT, "marketing"))
+
+
+@pytest.mark.parametrize("page", [asked("GET"), asked("POST"), asked("GET", "forged"), NOT_RECORDED])
+def test_pages_load_nothing_and_are_not_indexed(page: Page) -> None:
     """No page asks another server for anything, and none wants to be found."""
-    found = tags(asked(method).html)
+    found = tags(page.html)
     assert ("meta", {"name": "robots", "content": "noindex"}) in found
     assert not any({"src", "href", "action"} & set(attributes) for _, attributes in found)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duly.errors import InputError
+from duly.intake.rejection import nearest_or_all
 from tests.intake.samples import NAUGHTY, rows_of
 
 JSON = st.recursive(
@@ -104,6 +105,7 @@ def test_odd_values_arrive_as_they_are(line: str, value: object) -> None:
         (b'[{"a":1},\n{"a":2}]\n', "one JSON array; write one object per line"),
         (b'\n\n  [\n{"a":1}\n]\n', "one JSON array"),
         (b'{\n  "a": 1\n}\n', "over several lines"),
+        (b'{"a": 1,\n "b": {\n"c": 2}\n}\n{"a":\n2}\n', "over several lines"),
         ('{"a":1}\n'.encode("utf-16"), "UTF-16; save it as UTF-8"),
         ("\ufeff{}".encode("utf-16-be"), "UTF-16"),
     ],
@@ -112,6 +114,31 @@ def test_a_file_of_another_kind_is_refused_with_a_hint(content: bytes, words: st
     """A thousand equal rejections would hide what is wrong."""
     with pytest.raises(InputError, match=words):
         rows_of(content, "jsonl")
+
+
+def test_a_first_line_that_is_cut_off_costs_only_itself() -> None:
+    """What follows is looked at, and read all the same, however much of it there is."""
+    (bad, *others) = rows_of(b'{"a":\n' + b'{"a":2}\n' * 300, "jsonl")
+    assert isinstance(bad[1], str)
+    assert [line for line, _ in others] == list(range(2, 302))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "known", "words"),
+    [
+        ("notes", ["other", "note"], '; did you mean "note"?'),
+        ("zzz", ["note", "late"], "; there are late, note"),
+        (
+            "zzz",
+            [f"n{number}" for number in "abcdefghijkl"],
+            "; there are na, nb, nc, nd, ne, nf, ng, nh, ni, nj and 2 more",
+        ),
+        ("zzz", [], "; there is none"),
+    ],
+)
+def test_the_nearest_or_all_names_are_told(wrong: str, known: list[str], words: str) -> None:
+    """As many as can be read at once."""
+    assert nearest_or_all(wrong, known) == words
 
 
 @given(

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from duly.content import Template, TemplateSet
 from duly.core import keys
-from duly.core.model import Channel, Lane, NewContact
+from duly.core.model import Channel, Lane, NewContact, NewReminder
 from duly.core.schedule import Schedule
 from duly.errors import InputError
-from duly.intake import Intake, Rejection, zones
+from duly.intake import Intake, Purposes, Rejection, zones
 from duly.intake.recipients import read_recipient
 from tests.intake.samples import ALL_CHANNELS, NAMESPACE, TEMPLATES, ZONES, intake, refused, row
 
@@ -106,11 +106,12 @@ def test_only_an_object_is_a_submission(raw: Any) -> None:
         ({"x\ny" * 99: 1}, "x yx yx yx yx yx yx yx yx yx yx yx yx yx y"[:40].rstrip(), "there is no such field"),
         ({"to": {"emial": "a@example.com"}}, "to.emial", 'did you mean "email"?'),
         ({"fallback": ["email", "sms"]}, "fallback", "not supported by this version"),
-        ({"late": "summarize"}, "late", "supported by this version"),
         ({"late": ["drop"]}, "late", "must be text, not a list"),
-        ({"late": "sometimes"}, "late", "must be drop or send_marked"),
+        ({"late": "sometimes"}, "late", "must be drop or send_marked or summarize"),
         ({"late_until": "P1D"}, "late_until", "leave it out"),
         ({"late": "send_marked"}, "late_until", "is missing beside late"),
+        ({"late": "summarize"}, "late_until", 'is missing beside late: "summarize"'),
+        ({"idempotency_key": "duly/summary/a"}, "idempotency_key", "begins with duly/"),
         ({"late": "send_marked", "late_until": "P1D"}, "deadline", "is missing beside late"),
         ({"late": "send_marked", "late_until": "PT8H", "deadline": "PT8H"}, "late_until", "is not after the deadline"),
         ({"late": "send_marked", "late_until": "P1Y", "deadline": "PT8H"}, "late_until", "no fixed length"),
@@ -193,7 +194,7 @@ def test_what_every_submission_needs(field: str, value: Any) -> None:
         ({"account": "a\0"}, "account", "control character"),
         ({"template": ["note"]}, "template", "must be text, not a list"),
         ({"template": "notes"}, "template", 'no template has this name; did you mean "note"?'),
-        ({"template": "{{ 7*7 }}"}, "template", "no template has this name"),
+        ({"template": "{{ 7*7 }}"}, "template", "no template has this name; there are "),
         ({"lane": "fast"}, "lane", "must be urgent or normal or bulk"),
         ({"lane": "norml"}, "lane", 'did you mean "normal"?'),
         ({"lane": 1}, "lane", "must be text"),
@@ -470,15 +471,23 @@ def test_what_fires_once_needs_no_schedule() -> None:
     local, instant = intake().accept(row(notify_at="2026-12-01T09:00")), intake().accept(row())
     assert [(one.schedule, one.next_label) for one in (local, instant)] == [(None, None)] * 2
     assert (local.zone_data, instant.zone_data) == (zones.version(), None)
-    to = {"id": "r", "email": "a@example.com", "zone": "Europe/Berlin"}
-    assert intake().accept(row(notify_at="2026-12-01T09:00", zone="recipient", to=to)).follows_recipient
+
+
+def test_a_zone_that_came_along_is_told_by_its_name() -> None:
+    """The ledger compares it with the one on record; one that it knows of an id is the recipient's."""
+    local, to = {"notify_at": "2026-12-01T09:00", "zone": "recipient"}, {"id": "r", "email": "a@example.com"}
+    own = intake().accept(row(**local, to={**to, "zone": "W. Europe Standard Time"}))
+    assert (own.follows_recipient, own.zone, own.recipient_zone) == (True, "Europe/Berlin", "Europe/Berlin")
+    his = intake().accept(row(**local, to=to), zone_of=lambda *_: "Asia/Tokyo")
+    assert (his.follows_recipient, his.zone, json.loads(his.to)) == (True, "Asia/Tokyo", to)
 
 
 def test_what_may_come_late_lasts_until_then() -> None:
-    """With send_marked the last moment is late_until; from the deadline on it is marked."""
-    made = intake().accept(row(late="send_marked", deadline="PT1H", late_until="PT8H"))
-    assert (made.late, made.deadline, made.late_until) == ("send_marked", "PT1H", "PT8H")
-    assert made.deadline_at == made.next_due_at + timedelta(hours=8)
+    """With send_marked and summarize the last moment is late_until; from the deadline on it is late."""
+    for policy in ("send_marked", "summarize"):
+        made = intake().accept(row(late=policy, deadline="PT1H", late_until="PT8H"))
+        assert (made.late, made.deadline, made.late_until) == (policy, "PT1H", "PT8H")
+        assert made.deadline_at == made.next_due_at + timedelta(hours=8)
 
 
 def test_a_group_and_quiet_hours_are_kept() -> None:
@@ -496,3 +505,49 @@ def test_a_reminder_is_pinned_to_the_current_version() -> None:
     later = Intake(NAMESPACE, changed, ALL_CHANNELS, ZONES.get).accept(row(template="note"))
     assert later.template_version == changed.version("note") != reminder.template_version
     assert later.body_hash == reminder.body_hash
+
+
+def test_the_last_one_before_an_anchor_is_of_use_until_then() -> None:
+    """Nobody is told an hour before after it has begun, unless a deadline asks for that."""
+    when = {"notify_at": None, "starts_at": "2099-12-01T10:00:00Z"}
+    alone = intake().accept(row(**when, before=["PT1H"]))
+    assert alone.deadline_at - alone.next_due_at == timedelta(hours=1)
+    first = intake().accept(row(**when, before=["PT24H", "PT1H"]))
+    assert first.deadline_at - first.next_due_at == timedelta(hours=23)
+    said = intake().accept(row(**when, before=["PT1H"], deadline="PT2H"))
+    assert said.deadline_at - said.next_due_at == timedelta(hours=2)
+
+
+# --- purposes ------------------------------------------------------------------------------------
+
+PURPOSES = Purposes({"harbour-lofts": ("Newsletter",)}, ("marketing",))
+
+
+def with_purposes(**changes: Any) -> NewReminder:
+    """A row, accepted where these purposes are known."""
+    return Intake(NAMESPACE, TEMPLATES, ALL_CHANNELS, ZONES.get, PURPOSES).accept(row(**changes))
+
+
+@pytest.mark.parametrize(
+    ("purpose", "known"), [("Marketing", "marketing"), ("SERVICE", "service"), ("newsletter", "Newsletter")]
+)
+def test_a_purpose_in_another_case_is_refused(purpose: str, known: str) -> None:
+    """Its caps, quiet hours and opt-outs would not be those of the known one, which the reason names."""
+    with pytest.raises(Rejection, match=f'purpose: differs only by case .* did you mean "{known}"') as caught:
+        with_purposes(purpose=purpose)
+    assert caught.value.field == "purpose"
+
+
+def test_a_purpose_that_is_near_a_known_one_is_taken_and_told() -> None:
+    """It may be meant; what is known, and what is like nothing, is nobody's mistake."""
+    intake = Intake(NAMESPACE, TEMPLATES, ALL_CHANNELS, ZONES.get, PURPOSES)
+    near = {one: intake.near_purpose(with_purposes(purpose=one)) for one in ("marketng", "Newsletter", "billing", "")}
+    assert near == {"marketng": "marketing", "Newsletter": None, "billing": None, "": None}
+    assert with_purposes(purpose="Newsletters").purpose == "Newsletters"
+    anybodys = Intake(NAMESPACE, TEMPLATES, ALL_CHANNELS, ZONES.get)
+    assert anybodys.near_purpose(anybodys.accept(row(purpose="Marketing"))) is None
+
+
+def test_a_purpose_of_another_account_is_not_known() -> None:
+    """What one account calls its purposes is its own."""
+    assert with_purposes(account="other", purpose="newsletter").purpose == "newsletter"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from duly.core.model import Capabilities, Channel
-from duly.providers import table, webhook, webhook_lookup
+from duly.providers import smtp_replies, table, webhook, webhook_lookup
 from duly.runtime.config.model import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "providers.md"
@@ -48,6 +48,16 @@ def test_every_finding_has_its_row() -> None:
         (row,) = rows_about(table._findings(), status)
         assert f"| {proof} |" in row
         assert row in table.page()
+
+
+def test_every_rule_about_mail_has_its_row() -> None:
+    """Each rule by which a mail server's reply is read stands in one row, in its order, with its verdict and source."""
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table._replies().splitlines()[2:]]
+    assert len(rows) == len(smtp_replies.RULES)
+    for row, rule in zip(rows, smtp_replies.RULES, strict=True):
+        assert [cell.strip("`").replace("any", "*") for cell in row[:3]] == [rule.phases, rule.codes, rule.enhanced]
+        assert row[3:] == [*map(str, rule.verdict), rule.source]
+    assert table._replies() in table.page()
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,24 @@ def test_an_account_says_how_much_is_enough(folder: Path) -> None:
     assert [policies.cap("shy", "security"), policies.cap("unheard-of", "marketing")] == [None, None]
 
 
+def test_other_hours_or_caps_are_told_from_the_same(folder: Path) -> None:
+    """What stands for them is the same for the same configuration, and differs where hours, caps or a zone do."""
+    one = '[accounts.acme]\nzone = "UTC"\nquiet_hours = ["mon,wed 21:00-08:00"]\n'
+    same, others = (
+        one + 'on_doubt = "close"',
+        [
+            "",
+            one + 'quiet_purposes = ["marketing"]',
+            one + 'caps = { marketing = "3/P1D" }',
+            one.replace("21:", "22:"),
+            one.replace("UTC", "Europe/Berlin"),
+        ],
+    )
+    marks = [bootstrap.chosen_hours(config_of(folder, part)) for part in (one, same, *others)]
+    assert marks[0] == marks[1]
+    assert len(set(marks)) == 6
+
+
 def test_a_template_is_what_the_configuration_says(folder: Path) -> None:
     """Its parts, and what its text may cost as SMS."""
     text = '[templates.note]\nsubject = "s"\ntext = "t"\nhtml = "h"\nsms_segments_max = 3\nsms_to_gsm = true\n'

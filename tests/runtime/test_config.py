@@ -764,6 +764,31 @@ from = "a@example.com"
 """
 
 
+def test_purposes_that_are_near_a_known_one_are_told() -> None:
+    """Caps, quiet hours and links for a misspelt purpose are of nothing that is sent; each is told with its key."""
+    config = read(
+        """
+        database = "sqlite:///x.db"
+        [accounts.acme]
+        quiet_purposes = ["Marketing", "billing", "service"]
+        caps = { marketng = "3/P1D", marketing = "3/P1D" }
+        [unsubscribe]
+        url = "https://r.example.com/u"
+        secret = "env:LINKS"
+        purposes = ["newsletter", "marketting"]
+        """,
+        {"LINKS": "x" * 32},
+    )
+    assert list(config.warnings) == [
+        f'duly.toml: {place}: purpose "{word}" is near one that is known; did you mean "marketing"?'
+        for place, word in (
+            ("accounts.acme.caps", "marketng"),
+            ("accounts.acme.quiet_purposes", "Marketing"),
+            ("unsubscribe.purposes", "marketting"),
+        )
+    ]
+
+
 def test_masked_values_hold_no_secret() -> None:
     """No way to print a configuration prints a secret, while references are shown."""
     config = read(WITH_SECRETS)

@@ -108,6 +108,7 @@ def test_bad_rows_are_set_aside_in_the_order_of_the_file(ledger: Import) -> None
     ]
     reasons = {line: reason for line, _, reason, _ in ledger.rejected.rows}
     assert "submitted before with another body" in reasons[1]
+    assert "a higher event_version" in reasons[1]
     assert "nobody goes by this id" in reasons[5]
     assert "no address for a channel" in reasons[6]
 

@@ -361,3 +361,12 @@ def test_a_row_that_cannot_be_rendered_is_not_sent() -> None:
     """The reason is the one that the import gives."""
     with pytest.raises(Rejection, match=r"data\.at is missing"):
         sent(config(), "me@example.com", data={})
+
+
+def test_what_comes_before_something_is_previewed_with_it() -> None:
+    """The first occurrence is shown, and it knows its anchor."""
+    text = config(**{"we come at {{ data.at | time }}": "we come at {{ starts_at | time }}"})
+    moment = {"notify_at": None, "starts_at": "2026-12-01T10:30", "before": ["PT24H", "PT1H"]}
+    assert "we come at 10:30 AM" in preview(text, submitted(**moment), None)["text"]
+    with pytest.raises(InputError, match="starts_at is null"):
+        preview(text, submitted(), None)

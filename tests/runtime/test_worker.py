@@ -98,6 +98,23 @@ def test_it_waits_for_a_reminder_that_is_due_soon(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+def test_other_hours_bind_what_waits(tmp_path: Path) -> None:
+    """What waits for quiet hours that are others now goes when a worker starts, not at the moment of before."""
+
+    async def story(made: World) -> None:
+        await made.ready("a")
+        hours = "update work set state = 'waiting', reason = 'quiet_hours', next_at = next_at + 7200000000"
+        with raw(made.path) as database:
+            database.execute(hours)
+        assert (await made.worker().run(idle_after=IDLE_AFTER))["sent"] == 1
+        await made.ready("b")
+        with raw(made.path) as database:
+            database.execute(hours)
+        assert (await made.worker().run(idle_after=IDLE_AFTER))["sent"] == 0
+
+    play(tmp_path, story)
+
+
 def test_it_does_not_tick_where_it_is_not(tmp_path: Path) -> None:
     """In `work`, discovery is cron's part."""
 

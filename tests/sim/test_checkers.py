@@ -40,7 +40,7 @@ from duly.sim.checkers import (
 from duly.sim.ledger import AttemptRow, Change, EventRow, Ledger, Move, ResultRow, Standing
 from duly.sim.run import ground
 from duly.sim.scheduler import Incarnation
-from duly.sim.truth import OPERATOR, Checker, Heard, Left, Promised, Settling, Taken, Truth
+from duly.sim.truth import OPERATOR, Checker, Expected, Heard, Left, Promised, Settling, Taken, Truth
 
 ONE: Final = bytes(15) + b"\x01"
 HASH: Final = b"h" * 32
@@ -534,7 +534,7 @@ def test_an_end_that_denies_an_acceptance_is_complained_of(scene: Scene) -> None
 
 def test_a_lost_delivery_is_complained_of(scene: Scene) -> None:
     """A delivery that was expected and is not there is named."""
-    scene.truth.expected[ONE] = "r1 by email"
+    scene.truth.expected[ONE] = Expected(b"r" * 16, "r1 by email")
     assert "no delivery for r1 by email" in says(NothingIsLost().ended(scene.truth))
 
 
@@ -628,5 +628,6 @@ def _accepted_as(scene: Scene, *names: str) -> None:
 
 def test_every_checker_is_asked() -> None:
     """No checker of the package is left out of the list."""
-    kinds = {kind for kind in Checker.__subclasses__() if kind.__module__.startswith("duly.sim.checkers.")}
+    bases = [kind for kind in Checker.__subclasses__() if kind.__module__.startswith("duly.sim.checkers.")]
+    kinds = {one for kind in bases for one in (kind.__subclasses__() or [kind])}
     assert kinds == set(CHECKERS)

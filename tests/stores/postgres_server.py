@@ -103,7 +103,7 @@ def _one_at_a_time() -> Iterator[None]:
 
 
 def _run_the_first_installer() -> None:
-    """Ask the system's package manager, and only for so long."""
+    """Ask the system's own installer, and only for so long."""
     for program, command in INSTALLERS:
         if shutil.which(program):
             print(f"no PostgreSQL here: trying {' '.join(command)}", file=sys.stderr)

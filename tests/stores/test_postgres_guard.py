@@ -15,9 +15,9 @@ import pytest
 from duly.core.firing import fire
 from duly.core.model import Begun, Claimed, Fired, Guard, Outcome
 from duly.core.states import State
-from duly.ports import ClaimOrder, Materialised
+from duly.ports import ClaimOrder, Materialised, Revision
 from duly.stores import migrate
-from duly.stores.postgres import claims, guarding, settling, ticks
+from duly.stores.postgres import claims, guarding, revising, settling, ticks
 from duly.stores.postgres.arrays import uuids
 from duly.stores.postgres.connect import Transaction
 from duly.testing.builders import NAMESPACE, PROVIDERS, settlement, start
@@ -379,37 +379,6 @@ def test_a_requeue_that_waited_for_late_acceptance(race: Run) -> None:
 # --- other changes -------------------------------------------------------------------------------
 
 
-def test_a_suppression_that_commits_before_begin_wins(race: Run) -> None:
-    """A begin that waited for it begins nothing."""
-
-    async def act(arena: Race) -> None:
-        row = await arena.scene.leased("r")
-        contact = await arena.ledger.value("select replace(id::text, '-', '') from contact")
-        async with arena.held() as tx:
-            assert await tx.rows("lock_contact", contact) == [(None,)]
-            await tx.send("suppress", contact, "ana", "opted_out")
-            await tx.rows("clock")
-            begin = await arena.waits(arena.store.begin(HOOKS, "w1", [start(row)]))
-        assert await begin == Begun({}, {})
-
-    race(act)
-
-
-def test_a_begin_that_commits_before_a_suppression_wins(race: Run) -> None:
-    """A suppression waits for it, and then tells of a delivery that is being sent."""
-
-    async def act(arena: Race) -> None:
-        row = await arena.scene.leased("r")
-        contact = bytes.fromhex(await arena.ledger.value("select replace(id::text, '-', '') from contact"))
-        async with arena.held() as tx:
-            assert await begin_in(tx, row) == {row.id: 1}
-            suppression = await arena.waits(arena.store.suppress("ana", "opted_out", contact))
-        assert await suppression
-        assert await arena.scene.events(row.id) == [("suppressed", "sending", "sending", "ana", "opted_out")]
-
-    race(act)
-
-
 def test_a_tick_that_waited_for_a_reschedule_is_stale(race: Run) -> None:
     """A tick that waited for a reschedule writes nothing, even to the same due time."""
 
@@ -418,7 +387,9 @@ def test_a_tick_that_waited_for_a_reschedule_is_stale(race: Run) -> None:
         batch = await fired(arena.scene)
         due = batch[0].expected_due
         async with arena.held() as tx:
-            assert await tx.row("reschedule", reminder.id.hex(), "ana", "moved", due, due) == (True, True)
+            ((account, seen, status, _),) = await tx.rows("lock_revision", reminder.id.hex())
+            revision = Revision(reminder, seen, due, 1, (), keep_body=True)
+            await revising._write(tx, "ana", "moved", revision, account, status)
             tick = await arena.waits(arena.store.materialise(batch))
         assert await tick == Materialised(0, 0, 1)
 

@@ -235,3 +235,28 @@ def test_no_plan_is_kept(postgres_harness: PostgresHarness) -> None:
                 return await (await tx._connection.execute("select count(*) from pg_prepared_statements")).fetchone()
 
     assert asyncio.run(act()) == (0,)
+
+
+SUMMARY_PAGES_MAX: Final = 60
+#: Three thousand rows are folded into one summary, which has not ended.
+MANY_FOLDED: Final = (
+    "update delivery set summary_id = md5('')::uuid where id in (select id from delivery limit 3000);"
+    " update work set state = 'folded' where delivery_id in (select id from delivery where summary_id is not null);"
+    " update delivery set summarizes = true where id in (select id from delivery where summary_id is null limit 3000)"
+)
+
+
+def test_upkeep_finds_no_ended_summary_at_once(postgres_harness: PostgresHarness) -> None:
+    """However many rows are folded and summaries open, there is nothing to read while none has ended."""
+
+    async def act() -> list[float]:
+        async with postgres_harness.open() as ledger:
+            await many_ready(ledger)
+            await ledger.change(MANY_FOLDED)
+            read = []
+            for analyse in ("select 1", "analyze"):
+                await ledger.change(analyse)
+                read += [await pages(ledger, "share_fates", 20, "w1"), await pages(ledger, "close_summaries")]
+            return read
+
+    assert max(asyncio.run(act())) <= SUMMARY_PAGES_MAX

@@ -47,7 +47,8 @@ async def move(store: PostgresStore, new: NewReminder) -> bool:
     newer = replace(
         new, body_hash=b"2" * 32, event_version=2, next_due_at=later, deadline_at=later + timedelta(hours=8)
     )
-    return await revise_reminder(store, zones.known, Wish(newer, "ana", "moved", newer_only=True)) is Revised.MOVED
+    plan = await revise_reminder(store, zones.known, Wish(newer, "ana", "moved", newer_only=True))
+    return plan.answer is Revised.MOVED
 
 
 async def work(store: PostgresStore, worker: str, chance: random.Random) -> None:

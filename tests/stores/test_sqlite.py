@@ -119,6 +119,7 @@ def test_every_write_takes_its_turn_before_it_reads(tmp_path: Path) -> None:
             lambda: store.open_guard("ana", "restored"),
             lambda: store.close_guard("ana", "submitted again"),
             lambda: store.probe_circuits([HOOKS]),
+            lambda: store.look_again("others", 10),
             lambda: store.cancel("ana", "moved out", reminder=None, delivery=row.id),
         ]
         for call in calls:
@@ -440,7 +441,7 @@ HOT: Final = (
     *("work_close", "deliveries_ended", "delivery_finish", "result_seen", "attempt_seen", "unknown_attempts"),
     *("promote", "open_with_ended_lease", "open_past_deadline", "uncertain_due", "held_due", "doubtful_lease"),
     *("doubtful_seen", "work_look", "results_cover", "claim_suspects", "suspects", "renewable", "renew", "next_ready"),
-    *("double_acceptance_seen", "work_reopen", "reminder_reschedule", "contact_suppress", "guard_standing"),
+    *("double_acceptance_seen", "work_reopen", "reminder_revise", "contact_stand", "guard_standing"),
     *("next_lease_end", "next_look", "next_expiry", "circuit_wake", "reminder_submitted", "recipient_addresses"),
     *("find_delivery", "find_reminder", "find_key", "show_delivery", "show_attempts", "show_events", "list"),
     *("list_of_reminder", "finals_of_reminder"),
@@ -451,7 +452,7 @@ WALKS: Final = {
     "held_due": "SCAN json_each VIRTUAL TABLE INDEX 1:",
     "guard_standing": "SCAN guard USING INDEX guard_open",
     "next_ready": "SCAN guard USING INDEX guard_open",
-    "reminder_reschedule": "SCAN g",  # as many guards as there were restores
+    "reminder_revise": "SCAN g",  # as many guards as there were restores
     "suspects": "SCAN s",  # the three suspicions
     "results_cover": "SCAN attempts",  # the numbers of one delivery's attempts
     "circuit_wake": "SCAN json_each VIRTUAL TABLE INDEX 1:",

@@ -34,6 +34,7 @@ COMMANDS: Final = (
     "next_",
     "tick",
     "work",
+    "serve",
     "views",
     "preview",
     "send_test",

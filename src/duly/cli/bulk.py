@@ -17,13 +17,25 @@ if TYPE_CHECKING:
     from duly.runtime.bulk import Answer
     from duly.runtime.config import Config
 
-__all__ = ["FORMATS", "PAGE_ROWS", "AccountName", "File", "Format", "counted_rows", "import_file", "pages", "source_of"]
+__all__ = [
+    "FORMATS",
+    "PAGE_ROWS",
+    "AccountName",
+    "File",
+    "Format",
+    "Strict",
+    "import_file",
+    "pages",
+    "source_of",
+    "tell",
+]
 
 FORMATS: Final = ("jsonl", "csv")
 PAGE_ROWS: Final = 1_000
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="JSONL or CSV; - reads standard input.")]
 Format = Annotated[str | None, typer.Option("--format", metavar="jsonl|csv", help="Instead of the name's ending.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 if any row was rejected.")]
 AccountName = Annotated[str, typer.Option("--account", help="The account. It is made if it is new.")]
 
 T = TypeVar("T")
@@ -78,12 +90,16 @@ def _patient(write: Write[T]) -> Write[T]:
     return until_done
 
 
-def counted_rows(document: Mapping[str, Any], where: str) -> str:
-    """The counts of an import as a sentence."""
+def tell(surface: Surface, document: Mapping[str, Any], where: str, *, strict: bool) -> None:
+    """Print the counts of an import; what was rejected is a warning too, and with `strict` a failure."""
     rows, *rest = document.items()
     counts = ", ".join(f"{count} {word}".replace("_", " ") for word, count in rest)
-    text = f"{rows[1]} rows: {counts}"
-    return f"{text}; see {where}" if document["rejected"] else text
+    rejected = document["rejected"]
+    surface.result(document, f"{rows[1]} rows: {counts}" + (f"; see {where}" if rejected else ""))
+    if rejected and strict:
+        raise typer.Exit(1)
+    if rejected:
+        surface.note(f"warning: {rejected} of {rows[1]} rows were rejected; --strict makes that a failure")
 
 
 def source_of(file: str) -> str:

@@ -85,8 +85,8 @@ def complain(text: str) -> None:
 
 
 def plain(value: object) -> str:
-    """A value as text without control characters."""
-    text = "" if value is None else str(value)
+    """A value as text without control characters; a flag as yes or no."""
+    text = ("yes" if value else "no") if isinstance(value, bool) else "" if value is None else str(value)
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
@@ -104,7 +104,8 @@ def table(titles: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def fields(shown: Mapping[str, Any]) -> str:
-    """Plain fields first, then each list of the document as a table; what says nothing is left out."""
+    """Plain fields first, then each list of rows as a table; what says nothing is left out."""
+    shown = {name: _joined(value) for name, value in shown.items()}
     plain_ones = [(name, value) for name, value in shown.items() if _says(value) and not isinstance(value, list | dict)]
     width = max(len(name) for name, _ in plain_ones)
     parts = ["\n".join(f"{name.ljust(width)}  {plain(value)}".rstrip() for name, value in plain_ones)]
@@ -113,6 +114,12 @@ def fields(shown: Mapping[str, Any]) -> str:
             titles = [title for title in rows[0] if any(_says(row[title]) for row in rows)]
             parts.append(f"{name}\n{table(titles, rows)}")
     return "\n\n".join(parts)
+
+
+def _joined(value: Any) -> Any:
+    """A list of words as one text."""
+    words = isinstance(value, list) and value and all(isinstance(one, str) for one in value)
+    return ", ".join(value) if words else value
 
 
 def _says(value: object) -> bool:

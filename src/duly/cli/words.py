@@ -1,4 +1,4 @@
-"""Words that several commands share: an open guard, counts, endpoints and accounts as an operator names them."""
+"""Words that several commands share: an open guard, counts, what waits and accounts as an operator names them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING, Any
 from duly.cli import output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from duly.ports import Views
     from duly.runtime.config import Config
 
-__all__ = ["counted", "endpoint_names", "guard_line", "paused_line", "reminder_named", "require_account"]
+__all__ = [
+    "counted",
+    "failing_text",
+    "guard_line",
+    "left_out_text",
+    "paused_line",
+    "reminder_named",
+    "require_account",
+]
 
 
 def counted(count: int, one: str, many: str) -> str:
@@ -26,17 +34,25 @@ def guard_line(guard: Mapping[str, Any]) -> str:
     return output.plain(line)
 
 
+def left_out_text(labels: Sequence[str]) -> str:
+    """Which occurrences a change leaves out, and why."""
+    from duly.core.spoken import listed
+
+    few = len(labels) == 1
+    were, does = ("was", "does") if few else ("were", "do")
+    return f"{listed(labels)} {were} sent before, or may have been, and {does} not come again"
+
+
 def paused_line(done: Mapping[str, Any]) -> str:
     """What a pause or a resume has come to (`name, paused, changed`)."""
     state = "paused" if done["paused"] else "not paused"
     return f"{output.plain(done['name'])} is {state}" + ("" if done["changed"] else ", as before")
 
 
-def endpoint_names(config: Config, namespace: str) -> dict[bytes, str]:
-    """The configured endpoints' names, by the ids that the ledger knows them by."""
-    from duly.core import keys
-
-    return {keys.endpoint_id(namespace, one.url): name for name, one in config.endpoints.items()}
+def failing_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What waits after attempts that failed, as a table: counts alone."""
+    names = ("provider", "status", "reason", "count")
+    return f"waiting after failed attempts\n{output.columns(names, [[row[name] for name in names] for row in rows])}"
 
 
 async def reminder_named(views: Views, identity: str, account: str | None) -> bytes:

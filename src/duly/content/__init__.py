@@ -3,6 +3,7 @@
 See `duly.content.templates` for the names that a template may use and for its limits.
 """
 
+from duly.content.summaries import LATE_SUMMARY
 from duly.content.templates import Template, TemplateSet
 
-__all__ = ["Template", "TemplateSet"]
+__all__ = ["LATE_SUMMARY", "Template", "TemplateSet"]

@@ -70,6 +70,8 @@ def _not_printable(printed: list[Path], names: Mapping[str, Any]) -> str:
 
 
 def _not_a_time(timed: list[Path], names: Mapping[str, Any]) -> str:
+    if ("starts_at",) in timed and names.get("starts_at") is None:
+        return "starts_at is null: this reminder has no anchor; give it starts_at and before"
     wrong = (path for path in timed if _gap(path, names) is None and _is_no_moment(path, names))
     place = next(map(_spell, wrong), "what it shows as a time")
     return f"{place} is not a time; write one like 2026-12-01T09:00:00-05:00"

@@ -8,6 +8,7 @@ The names that a template may use:
     occurrence   the label of this firing: `once`
     due_at       the due time, a datetime in the recipient's zone if he has one, else in UTC:
                  `due_at | date("full")`, `due_at.strftime("%d %B, %H:%M")`
+    starts_at    the anchor of a reminder some time before something, as `due_at` is; null for any other
     late         null if it is on time; else `by`, in the recipient's words ("2 hours"), and `minutes`
     range        as in Python, up to 1,000 numbers
 
@@ -45,7 +46,8 @@ from duly.content.look import Mention, look_at
 from duly.content.times import READER, Reader, lateness
 from duly.core import keys, sms, text
 from duly.core.model import Channel, Claimed, Content
-from duly.core.schedule import ONCE
+from duly.core.revising import base_label
+from duly.core.schedule import ONCE, Slot, anchor_of
 from duly.errors import ConfigError, Unrenderable, VersionUnknown
 
 __all__ = ["Template", "TemplateSet"]
@@ -56,7 +58,7 @@ VERSION_CHARACTERS: Final = 12
 ZONES_CACHED_MAX: Final = 1_024
 EARLIER_VERSIONS_CACHED_MAX: Final = 1_000
 
-_KNOWN: Final = frozenset({"data", "recipient", "reminder", "occurrence", "due_at", "late", "range"})
+_KNOWN: Final = frozenset({"data", "recipient", "reminder", "occurrence", "due_at", "starts_at", "late", "range"})
 _FIELDS: Final = {
     "recipient": frozenset({"id", "name", "zone", "locale"}),
     "reminder": frozenset({"key", "account"}),
@@ -66,7 +68,7 @@ _PLAIN: Final = Environment(autoescape=False)
 _HTML: Final = Environment(autoescape=True)
 #: Stands for a recipient of whom only the id is known: the store will look him up.
 _SOMEBODY: Final = {"id": "-", "name": "-", "zone": "UTC", "locale": "-"}
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_ONCE: Final = Slot(ONCE, datetime(1970, 1, 1, tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,8 @@ class TemplateSet:
             "locale": row.recipient_locale,
         }
         reminder = {"key": row.reminder_key, "account": row.account}
-        content = compiled.render(_names(row.data, recipient, reminder, row.occurrence, row.due_at, row.late))
+        slot = Slot(row.occurrence, row.due_at)
+        content = compiled.render(_names(row.data, recipient, reminder, slot, row.late))
         return compiled.as_sms(content) if row.channel is Channel.SMS else content
 
     def _pinned(self, row: Claimed) -> _Compiled | None:
@@ -161,9 +164,9 @@ class TemplateSet:
         data: Mapping[str, Any],
         recipient: Mapping[str, str | None] | None,
         reminder: Mapping[str, str] | None = None,
-        due_at: datetime = _EPOCH,
+        slot: Slot = _ONCE,
     ) -> str | None:
-        """Why this template cannot be rendered with this data, or None if it can.
+        """Why this template cannot be rendered with this data for a first occurrence, or None if it can.
 
         It tries, because only that is true of every template. `recipient` is None where he is not known
         yet; a template that decides by him is then not tried. The template must be in the set.
@@ -171,7 +174,7 @@ class TemplateSet:
         compiled = self._compiled[name]
         if recipient is None and compiled.asks_recipient:
             return None
-        names = _names(data, recipient or _SOMEBODY, reminder or {"key": "-", "account": "-"}, ONCE, due_at)
+        names = _names(data, recipient or _SOMEBODY, reminder or {"key": "-", "account": "-"}, slot)
         try:
             compiled.render(names)
         except Unrenderable as reason:
@@ -183,16 +186,16 @@ def _names(
     data: Mapping[str, Any],
     recipient: Mapping[str, str | None],
     reminder: Mapping[str, str],
-    occurrence: str,
-    due_at: datetime,
+    slot: Slot,
     late: timedelta | None = None,
 ) -> dict[str, Any]:
     return {
         "data": data,
         "recipient": recipient,
         "reminder": reminder,
-        "occurrence": occurrence,
-        "due_at": due_at,
+        "occurrence": slot.label,
+        "due_at": slot.due_at,
+        "starts_at": anchor_of(Slot(base_label(slot.label), slot.due_at)),
         "late": late,
         "range": _PLAIN.globals["range"],
         STEPS: [0],
@@ -210,7 +213,7 @@ class _Compiled:
             self._html = _Part(template.name, "html", template.html, _HTML, bytes_max)
         parts = [part for part in (self._subject, self._text, self._html) if part]
         self._source, self.version = template, template.version
-        self._asks_time = any(part.look.shows_times or part.names & {"due_at", "late"} for part in parts)
+        self._asks_time = any(part.look.shows_times or part.names & {"due_at", "starts_at", "late"} for part in parts)
         self.asks_recipient = any(part.look.decides_by("recipient") for part in parts)
 
     def render(self, names: dict[str, Any]) -> Content:
@@ -235,6 +238,7 @@ class _Compiled:
     def _tell_times(self, names: dict[str, Any]) -> None:
         reader = Reader(self._zone(names["recipient"]["zone"]), names["recipient"]["locale"])
         names["due_at"] = names["due_at"].astimezone(reader.zone)
+        names["starts_at"] = names["starts_at"] and names["starts_at"].astimezone(reader.zone)
         names["late"] = lateness(names["late"], reader)
         names[READER] = reader
 

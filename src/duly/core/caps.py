@@ -17,6 +17,7 @@ The cap is a promise about what begins, so counting and beginning belong into on
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from duly.core.moments import parse_duration
+from duly.core.moments import instant, parse_duration
 
 __all__ = [
     "COUNT_DELIVERIES_MAX",
@@ -32,6 +33,7 @@ __all__ = [
     "PER_DAYS_MAX",
     "Ask",
     "Cap",
+    "evidence",
     "passing",
     "read_cap",
     "room",
@@ -89,6 +91,11 @@ def written(cap: Cap) -> str:
     clock = "".join(f"{number}{unit}" for number, unit in parts if number)
     days = f"{cap.per.days}D" if cap.per.days else ""
     return f"{cap.count}/P{days}{'T' if clock else ''}{clock}"
+
+
+def evidence(cap: Cap, until: datetime) -> str:
+    """What a deferral by a cap keeps as JSON text: the cap as it was then, and from when on there is room."""
+    return json.dumps({"cap": written(cap), "until": instant(until)})
 
 
 def room(cap: Cap, taken: Sequence[datetime], now: datetime) -> datetime | None:

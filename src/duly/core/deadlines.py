@@ -17,9 +17,9 @@ TEXTS_CACHED_MAX: Final = 4_096
 def deadline_of(due_at: datetime, deadline_text: str | None, next_due_at: datetime | None) -> datetime:
     """The deadline of an occurrence, in UTC.
 
-    `deadline_text` is a duration after the due time, or an instant. Without one it is the time when the next
-    occurrence is due, else 24 hours; an occurrence at the same instant is no next one. Raises ValueError for a text
-    that is neither.
+    `deadline_text` is a duration after the due time, or an instant. Without one it is the time when what comes behind
+    is due (`next_due_at`: the next occurrence, or the anchor), else 24 hours; what comes at the same instant is not
+    behind. Raises ValueError for a text that is neither.
     """
     if deadline_text is None:
         return next_due_at if next_due_at and next_due_at > due_at else due_at + DEADLINE_DEFAULT

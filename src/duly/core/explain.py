@@ -8,11 +8,23 @@ recipient lives, and in UTC, where his zone is known.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import Any, Final
 
+from duly.core.hindered import hindrance, hindrances, said, unsent_outlook
+from duly.core.moments import is_before
+from duly.core.postponed import (
+    deadline_comes_first,
+    deferrals,
+    expires_waiting,
+    last_moment,
+    until_when,
+    why_expired,
+)
 from duly.core.schedule import ONCE
-from duly.core.spoken import Place, told_moment
+from duly.core.spoken import Place, begun, listed, told_at, told_moment
+from duly.core.timely import came_late, ended, lateness, taken_in
+from duly.core.tried import BLOCKED_HERE, RESTORED, attempts_told, blocked_here, doubt_told, in_doubt
 
 __all__ = ["REASONS", "explain_delivery", "explain_reason", "explain_reminder", "next_action"]
 
@@ -28,7 +40,7 @@ REASONS: Final[Mapping[str, str]] = {
     "cancelled_in_doubt": "it was cancelled while an attempt may have been accepted",
     "channel_disabled": "this channel of its recipient was disabled",
     "circuit_open": "the receiver refuses us (credentials or address), so its circuit is open",
-    "complained": "its owner complained about a message, and nothing is sent to him any more",
+    "complained": "the recipient complained about a message, and nothing is sent to him any more",
     "deadline_before_next_try": "the next try would come after its deadline",
     "deadline_before_next_try_in_doubt": "no time is left for another try, and an attempt may have been accepted",
     "deadline_passed": "its deadline had passed",
@@ -49,6 +61,7 @@ REASONS: Final[Mapping[str, str]] = {
     "lease_ended": "the worker that held it gave no sign of life",
     "lease_ran_out": "the lease was too short for another request",
     "look_up_gave_no_answer": "the provider was asked for it and gave no answer that proves anything",
+    "late": "it was late, and so comes with others in a summary",
     "looked_up_in_vain": "the provider was asked for it as often as it takes, and does not have it",
     "newer_version": "a newer version of it was submitted",
     "no_address": "the recipient has no address for this channel",
@@ -56,11 +69,11 @@ REASONS: Final[Mapping[str, str]] = {
     "no_way_to_ask": "the receiver offers no way to find out",
     "occurrences_missed": "nobody looked in time",
     "operator": "an operator decided so",
-    "opted_out": "its owner opted out",
-    "opted_out_of_marketing": "its owner opted out of marketing",
-    "opted_out_of_purpose": "its owner opted out of messages of this purpose",
-    "opted_out_of_security": "its owner opted out of security messages",
-    "opted_out_of_service": "its owner opted out of service messages",
+    "opted_out": "the recipient opted out",
+    "opted_out_of_marketing": "the recipient opted out of marketing",
+    "opted_out_of_purpose": "the recipient opted out of messages of this purpose",
+    "opted_out_of_security": "the recipient opted out of security messages",
+    "opted_out_of_service": "the recipient opted out of service messages",
     "quiet_hours": "the recipient keeps quiet hours now",
     "rate_limited": "its receiver's allowance is used up for the moment",
     "recipient_deleted": "its recipient was deleted",
@@ -70,10 +83,20 @@ REASONS: Final[Mapping[str, str]] = {
     "reminder_paused": "the reminder is paused",
     "resend_by_policy": "the account's policy accepts the risk of a duplicate",
     "resend_same_key": "the receiver drops a repeat of the same key",
-    "restored": "the ledger was restored from a backup, and an attempt that it does not remember may have been made",
+    "restored": RESTORED,
     "retry_after": "the receiver asked us to wait",
     "schedule_cannot_be_read": "this version cannot read its schedule",
     "sending_closed": "no further request may leave for it",
+    "summary_cancelled": "the summary that it was folded into was called off",
+    "summary_dead": "the summary that it was folded into was given up",
+    "summary_expired": "the summary that it was folded into came too late",
+    "summary_gathers": "it waits a moment for other reminders that are late",
+    "summary_rejected": "the summary that it was folded into was refused for good",
+    "summary_retired": "a reminder in it was changed before anything was sent",
+    "summary_sent": "the summary that it was folded into was sent",
+    "summary_suppressed": "the summary that it was folded into could not be sent to its recipient",
+    "summary_unconfirmed": "nobody knows whether the summary that it was folded into was accepted",
+    "summary_under_way": "a summary for the same recipient is just being sent, and it may join the next one",
     "superseded": "a newer version of its reminder took its place",
     "suppressed": "an operator suppressed the address",
     "template_paused": "its template is paused",
@@ -83,14 +106,8 @@ REASONS: Final[Mapping[str, str]] = {
     "zone_unknown": "this machine does not know its zone; update the zone data (tzdata)",
 }
 
-ACCEPTANCE: Final = "the acceptance on record"
-AS_A_REPEAT: Final = "under the same key and to a receiver that drops repeats"
-DECISION: Final = "a decision or evidence in its events"
-
 #: The latest say enough; `show` has all of them.
-ATTEMPTS_TOLD_MAX: Final = 6
 EVENTS_TOLD_MAX: Final = 10
-DEFERRALS_TOLD_MAX: Final = 3
 
 #: A zone by its name; None if nobody knows it here.
 Zones = Callable[[str], tzinfo | None]
@@ -117,20 +134,12 @@ _OUTCOMES: Final[Mapping[str, str]] = {
     "unknown": "nobody knows whether it was accepted",
 }
 
-#: What blocked a URL inside a private network. The provider's detail of such an attempt names the switch.
-PRIVATE_NETWORK_SWITCH: Final = "allow_private_networks"
-BLOCKED_HERE: Final = (
-    f"it was blocked here: its address is inside a private network and `{PRIVATE_NETWORK_SWITCH}` is off;"
-    " nothing left this machine"
-)
 EARLIER_IN_DOUBT: Final = ", while an earlier attempt may have been accepted"
 #: Reason code -> what is to be added about doubt.
 _REFUSED_ADDRESS: Final[Mapping[str, str]] = {
     "rejected_invalid_destination": "",
     "rejected_invalid_destination_in_doubt": EARLIER_IN_DOUBT,
 }
-FORGOTTEN: Final = f"; {REASONS['restored']}."
-
 _NEXT: Final[Mapping[str, str]] = {
     "ready": "a worker will claim it",
     "leased": "a worker holds it and is about to send it",
@@ -142,8 +151,13 @@ _NEXT: Final[Mapping[str, str]] = {
 }
 
 
-def next_action(status: str) -> str:
-    """What happens next to a delivery in that state; "nothing" if it is final."""
+def next_action(status: str, next_at: str | None, deadline_at: str, *, late: bool = False) -> str:
+    """What happens next to a delivery in that state, by its moments; "nothing" if it is final.
+
+    `late`: it is sent after its deadline too, until `deadline_at`.
+    """
+    if status == "waiting" and deadline_comes_first(next_at, deadline_at):
+        return f"{'its last moment' if late else 'its deadline'} comes first"
     return _NEXT.get(status, "nothing")
 
 
@@ -155,6 +169,8 @@ def explain_reason(reason: str | None) -> str:
         return REASONS[reason]
     plain = reason.removesuffix("_in_doubt")
     doubt = "" if plain == reason else EARLIER_IN_DOUBT
+    if plain in _OUTCOMES:
+        return f"{_OUTCOMES[plain]}{doubt}"
     for outcome, words in _OUTCOMES.items():
         failure = plain.removeprefix(f"{outcome}_")
         if plain != failure and failure in _FAILURES:
@@ -171,13 +187,17 @@ def explain_delivery(shown: Mapping[str, Any], zones: Zones = _no_zones) -> str:
     place = _place(shown.get("zone"), zones)
     head = f"Delivery {shown['id']} of reminder {shown['reminder']} ({_which(shown)})"
     sentences = [
-        f"{head} was due {_at(shown['due_at'], place)}.",
+        f"{head} was due {told_at(shown['due_at'], place)}.",
+        came_late(shown, place),
         _standing(shown, place),
-        *_deferrals(shown, place),
-        *_attempts(shown["attempts"], restored=_was_restored(shown)),
-        *_lateness(shown, place),
-        *_doubt(shown),
+        ended(shown, place),
+        *_summary(shown),
+        *deferrals(shown, place),
+        *attempts_told(shown),
+        *lateness(shown, place),
+        *doubt_told(shown, place),
         *_alarm(shown, place),
+        hindrance(shown, place, REASONS),
         _outlook(shown, place),
     ]
     return " ".join(sentence for sentence in sentences if sentence)
@@ -187,19 +207,11 @@ def _place(zone: str | None, zones: Zones) -> Place:
     return Place(zone, None if zone is None else zones(zone))
 
 
-def _at(moment: str, place: Place) -> str:
-    return f"{'at' if place.clocks is None else 'on'} {told_moment(moment, place)}"
-
-
-def _begun(words: str) -> str:
-    """The words as the beginning of a sentence. A name in them keeps its letters."""
-    return words[:1].upper() + words[1:]
-
-
 def _which(shown: Mapping[str, Any]) -> str:
-    """The channel, and the occurrence where there may be several."""
-    label = shown.get("occurrence", ONCE)
-    return shown["channel"] if label == ONCE else f"{shown['channel']}, occurrence {label}"
+    """The channel, the occurrence where there may be several, and the purpose."""
+    label, purpose = shown.get("occurrence", ONCE), shown.get("purpose")
+    parts = [shown["channel"], "" if label == ONCE else f"occurrence {label}", purpose and f"purpose {purpose}"]
+    return ", ".join(filter(None, parts))
 
 
 # --- a reminder ----------------------------------------------------------------------------------
@@ -210,24 +222,43 @@ def explain_reminder(
 ) -> str:
     """One paragraph about a reminder and one for each of its deliveries, from what `show` shows of them."""
     place = _place(shown.get("recipient_zone") or shown.get("zone"), zones)
-    head = f"Reminder {shown['idempotency_key']} of account {shown['account']} is {shown['status']}."
+    head = f"Reminder {shown['idempotency_key']} of account {shown['account']}{_of_purpose(shown)}"
+    head += ": no further occurrence comes." if shown["status"] == "done" else f" is {shown['status']}."
     events = [_event(event, place) for event in shown["events"][-EVENTS_TOLD_MAX:]]
     if len(shown["events"]) > EVENTS_TOLD_MAX:
         events.insert(0, "...")
     told = [explain_delivery(delivery, zones) for delivery in deliveries]
-    return "\n".join([" ".join([head, *events, _next_occurrence(shown, place)]), *told])
+    outlook = [*_next_occurrence(shown, place), *hindrances(shown, REASONS), *_left_out(shown.get("left_out") or ())]
+    return "\n".join([" ".join([head, *events, *outlook]), *told])
+
+
+def _of_purpose(shown: Mapping[str, Any]) -> str:
+    return f" (purpose {shown['purpose']})" if shown.get("purpose") else ""
+
+
+def _left_out(labels: Sequence[str]) -> list[str]:
+    """What was sent before the reminder moved."""
+    if not labels:
+        return []
+    were, does = ("was", "does") if len(labels) == 1 else ("were", "do")
+    told = f"{listed(labels)} {were} sent before, or may have been, and {does} not come again"
+    return [f"{told}; `duly reschedule` with --again asks for it."]
 
 
 def _event(event: Mapping[str, Any], place: Place) -> str:
     """What happened to the reminder as a whole, who did it, and why."""
-    when, actor, evidence = _begun(_at(event["at"], place)), event["actor"], event.get("evidence") or {}
+    when, actor, evidence = begun(told_at(event["at"], place)), event["actor"], event.get("evidence") or {}
     match event.get("kind"):
         case "missed":
             return f"{when} {_missed(evidence)}, because {explain_reason(event['reason'])}."
         case "retimed":
             moments = f"from {told_moment(evidence['from'], place)} to {told_moment(evidence['to'], place)}"
             return f"{when} {actor} moved its next occurrence {moments}{_because(event['reason'])}."
-        case "paused" | "resumed" | "revised" | "rescheduled" as kind:
+        case "revised":
+            return f"{when} {actor} changed it{_moved(evidence, place)}{_because(event['reason'])}."
+        case "cancelled" if event.get("from") == "cancelled":
+            return f"{when} {actor} cancelled it once more{_because(event['reason'])}."
+        case "paused" | "resumed" | "cancelled" as kind:
             return f"{when} {actor} {_DONE[kind]} it{_because(event['reason'])}."
     return f"{when} {actor} made it {event['to']}: {event['reason']}."
 
@@ -235,9 +266,18 @@ def _event(event: Mapping[str, Any], place: Place) -> str:
 _DONE: Final[Mapping[str, str]] = {
     "paused": "paused",
     "resumed": "resumed",
-    "revised": "changed",
-    "rescheduled": "moved",
+    "cancelled": "cancelled",
 }
+
+
+def _moved(evidence: Mapping[str, Any], place: Place) -> str:
+    """From where to where a change moved the next occurrence."""
+    before, after = evidence.get("from"), evidence.get("to")
+    if after is None or before == after:
+        return ""
+    if before is None:
+        return f", so that its next occurrence was due {told_at(after, place)}"
+    return f", moving its next occurrence from {told_moment(before, place)} to {told_moment(after, place)}"
 
 
 def _missed(evidence: Mapping[str, Any]) -> str:
@@ -252,14 +292,14 @@ def _because(reason: str) -> str:
     return f", because {REASONS[reason]}" if reason in REASONS else f": {reason}"
 
 
-def _next_occurrence(shown: Mapping[str, Any], place: Place) -> str:
+def _next_occurrence(shown: Mapping[str, Any], place: Place) -> list[str]:
     if not shown["next_due_at"]:
-        return "No further occurrence is planned."
+        return [] if shown["status"] == "done" else ["No further occurrence is planned."]
     label = shown.get("next_label") or ONCE
     which = "" if label == ONCE else f" (occurrence {label})"
     if shown["status"] == "paused":
-        return f"It stands still until it is resumed: what was to come next{which} does not come before."
-    return f"It is next due {_at(shown['next_due_at'], place)}{which}."
+        return [f"It stands still until it is resumed: what was to come next{which} does not come before."]
+    return [f"It is next due {told_at(shown['next_due_at'], place)}{which}."]
 
 
 # --- a delivery ----------------------------------------------------------------------------------
@@ -269,92 +309,37 @@ def _standing(shown: Mapping[str, Any], place: Place) -> str:
     status, reason = shown["status"], shown["reason"]
     if not reason:
         return f"It is {status}."
-    if reason in _REFUSED_ADDRESS and any(map(_blocked_here, shown["attempts"][-1:])):
+    if reason in _REFUSED_ADDRESS and any(map(blocked_here, shown["attempts"][-1:])):
         return f"It is {status}, because {BLOCKED_HERE}{_REFUSED_ADDRESS[reason]}."
-    until = ""
-    if reason == "quiet_hours" and shown["next_at"]:
-        until = f", until {told_moment(shown['next_at'], place)}"
-    return f"It is {status}, because {explain_reason(reason)}{until}."
+    more = until_when(shown, place) or why_expired(shown, place) or said(shown, place)
+    return f"It is {status}, because {_why(shown)}{more}."
 
 
-def _deferrals(shown: Mapping[str, Any], place: Place) -> list[str]:
-    """The last times that it was put off before, without an attempt."""
-    events = [event for event in shown["events"] if event["kind"] == "decided" and event["to"] == "waiting"]
-    before = events[:-1] if shown["status"] == "waiting" else events
-    return [
-        f"{_begun(_at(event['at'], place))} it was put off: {event['reason'].replace('_', ' ')}."
-        for event in before[-DEFERRALS_TOLD_MAX:]
-    ]
+def _why(shown: Mapping[str, Any]) -> str:
+    """Its reason in words. No tick is to blame for what came too late."""
+    taken = taken_in(shown)
+    if shown["reason"] == "deadline_passed_before_tick" and taken and not is_before(taken, shown["deadline_at"]):
+        return f"{last_moment(shown)} had passed before its reminder came"
+    return explain_reason(shown["reason"]).replace("its deadline", last_moment(shown))
 
 
-def _lateness(shown: Mapping[str, Any], place: Place) -> list[str]:
-    """Since when it is late, where it is sent all the same."""
-    late_from = shown.get("late_from")
-    if late_from is None:
-        return []
-    when = told_moment(late_from, place)
-    if not shown["attempts"]:
-        return [f"From {when} on it is late, and says so when it is sent."]
-    began_late = datetime.fromisoformat(shown["attempts"][0]["started_at"]) >= datetime.fromisoformat(late_from)
-    return [f"It was late since {when}, and said so."] if began_late else []
-
-
-def _attempts(attempts: Sequence[Mapping[str, Any]], *, restored: bool) -> list[str]:
-    made = "on record" if restored else "made"
-    if not attempts:
-        return [f"No attempt {'is' if restored else 'was'} {made}{FORGOTTEN if restored else '.'}"]
-    one, many = ("is", "are") if restored else ("was", "were")
-    count = f"One attempt {one}" if len(attempts) == 1 else f"{len(attempts)} attempts {many}"
-    shown = [_attempt(attempt) for attempt in attempts[-ATTEMPTS_TOLD_MAX:]]
-    if len(attempts) > ATTEMPTS_TOLD_MAX:
-        shown.insert(0, "...")
-    return [f"{count} {made}: {', then '.join(shown)}."]
-
-
-def _was_restored(shown: Mapping[str, Any]) -> bool:
-    """Whether its ledger may have forgotten an attempt: the open row says so, later its events."""
-    return bool(shown["restored"]) or any(event["kind"] == "restored" for event in shown["events"])
-
-
-def _blocked_here(attempt: Mapping[str, Any]) -> bool:
-    """Whether our own guard against private networks refused the address; the receiver was never asked."""
-    return attempt["class"] == "invalid_destination" and PRIVATE_NETWORK_SWITCH in (attempt["detail"] or "")
-
-
-def _attempt(attempt: Mapping[str, Any]) -> str:
-    if _blocked_here(attempt):
-        return "blocked here (private network)"
-    if attempt["covered"]:
-        return "unknown (looked up in vain)"
-    outcome = (attempt["outcome"] or "no answer yet").replace("_", " ")
-    why = attempt["class"] or (attempt["http_status"] and str(attempt["http_status"]))
-    return f"{outcome} ({why.replace('_', ' ')})" if why and outcome != "accepted" else outcome
-
-
-def _doubt(shown: Mapping[str, Any]) -> list[str]:
-    if not _unknown(shown):
-        return []
-    if shown["status"] == "sent":
-        accepted = any(attempt["outcome"] == "accepted" for attempt in shown["attempts"])
-        return [f"The doubt about the earlier attempt was settled by {ACCEPTANCE if accepted else DECISION}."]
-    if shown["status"] in ("held", "unconfirmed"):
-        return ["An attempt may have been accepted, so it was not sent again."]
-    may_leave = "the same bytes" if shown["attempts"] else "what is rendered anew from the same data"
-    return [f"An attempt may have been accepted: until that is known, only {may_leave} may leave, {AS_A_REPEAT}."]
-
-
-def _unknown(shown: Mapping[str, Any]) -> bool:
-    """Whether an attempt may have been accepted; after a restore, one that no row tells of."""
-    unknown = any(attempt["outcome"] == "unknown" and not attempt["covered"] for attempt in shown["attempts"])
-    forgotten = _was_restored(shown) if shown["status"] in ("sent", "unconfirmed") else shown["restored"]
-    return unknown or bool(forgotten)
+def _summary(shown: Mapping[str, Any]) -> list[str]:
+    """The summary that it is, or that it was folded into."""
+    if folded := shown.get("folded"):
+        count = "one late reminder" if len(folded) == 1 else f"{len(folded)} late reminders"
+        return [f"It is a summary of {count}."]
+    if summary := shown.get("summary"):
+        return [f"It {'is' if shown['status'] == 'folded' else 'was'} folded into the summary {summary}."]
+    return []
 
 
 def _alarm(shown: Mapping[str, Any], place: Place) -> list[str]:
     """When the alarm of the hold was raised, as long as it is held."""
     raised = [event["at"] for event in shown["events"] if event["kind"] == "hold_alarm"]
     return (
-        [f"The alarm of its hold was raised {_at(raised[-1], place)}."] if raised and shown["status"] == "held" else []
+        [f"The alarm of its hold was raised {told_at(raised[-1], place)}."]
+        if raised and shown["status"] == "held"
+        else []
     )
 
 
@@ -363,6 +348,22 @@ def _outlook(shown: Mapping[str, Any], place: Place) -> str:
     if action == "nothing":
         return "It is final: nothing more will happen."
     if shown["status"] == "held":
-        return f"Next: {action}; if nobody does, the hold ends as its account's policy says."
-    when = f" {_at(moment, place)}" if moment else ""
-    return f"Next: {action}{when}, no later than its deadline {_at(shown['deadline_at'], place)}."
+        return f"Next: {action}; if nobody does, {_hold_ends(shown.get('hold_ends'), place)}."
+    last = last_moment(shown)
+    if shown["status"] == "uncertain" and deadline_comes_first(moment, shown["deadline_at"]):
+        passed = f"{begun(last)} has passed by then, so no request leaves any more."
+        return f"Next: {action} {told_at(moment, place)}. {passed}"
+    when = f" {told_at(moment, place)}" if moment else ""
+    deadline = f"no later than {last} {told_at(shown['deadline_at'], place)}"
+    doubt = in_doubt(shown)
+    told = expires_waiting(shown, place, in_doubt=doubt) or unsent_outlook(shown, place, in_doubt=doubt)
+    return f"Next: {told or f'{action}{when}, {deadline}'}."
+
+
+def _hold_ends(hold: Mapping[str, Any] | None, place: Place) -> str:
+    """Until when a hold lasts, and what follows, where the account's policy is at hand."""
+    if hold is None:
+        return "the hold ends as its account's policy says"
+    resend = "it is sent again, if that may be, and closed otherwise"
+    then = resend if hold["then"] == "resend" else "it is closed, unconfirmed, and not sent again"
+    return f"the hold ends {told_at(hold['ends_at'], place)}: {then}"

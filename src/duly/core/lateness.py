@@ -1,8 +1,8 @@
 """What is sent after its deadline, where the reminder asks for that: late, and marked so.
 
-With `late = send_marked` a delivery's last moment is its `late_until`, and its `deadline` only says from when
-on it is late. The mark is made when the bytes are, so it is fixed at the first begin: a retry of the same bytes
-says what the first attempt said.
+With `late = send_marked` or `summarize` a delivery's last moment is its `late_until`, and its `deadline` only says
+from when on it is late. The mark is made when the bytes are, so it is fixed at the first begin: a retry of the same
+bytes says what the first attempt said.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ class Limits:
     circuit_first_seconds: float = 5.0
     pause_look_seconds: float = 60.0
     busy_endpoint_seconds: float = 1.0
+    busy_summary_seconds: float = 1.0
     key_window_margin: timedelta = timedelta(minutes=1)
     misses_needed: int = 2  # look-ups in vain, a settling time apart, before they cover an attempt
     look_seconds: float = 5.0  # before a look-up that proved nothing is repeated, at first

@@ -25,6 +25,7 @@ __all__ = [
     "YEAR_FIRST",
     "YEAR_LAST",
     "instant",
+    "is_before",
     "parse_duration",
     "parse_time",
     "to_utc",
@@ -91,6 +92,11 @@ def write_time(moment: datetime) -> str:
 def instant(moment: datetime) -> str:
     """An aware time as the record shows it: RFC 3339 in UTC, ending in Z."""
     return moment.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
+
+
+def is_before(one: str, other: str) -> bool:
+    """Whether a moment of a view (RFC 3339) is before another."""
+    return datetime.fromisoformat(one) < datetime.fromisoformat(other)
 
 
 def write_duration(duration: timedelta) -> str:

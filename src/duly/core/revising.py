@@ -3,9 +3,11 @@
 An occurrence that was sent is not sent again because its reminder changed, and one that may have been is
 not either. What is open and surely unsent is called off and comes anew, under the same label with the next
 *generation*: `once#2`, `-PT1H#2`. So each firing keeps its own record, and no delivery is ever reused.
+An offset that was sent stays in the schedule, where it is left out: it is told, and later changes know it.
 
-Rules that repeat name their occurrences by local slots, which a new rule leaves as they are: a slot that was
-sent has its label still, and no tick writes it twice. What follows begins after the moment of the change, so that no
+Rules that repeat name their occurrences by local slots, which a new rule leaves as they are, and which have no
+generation: a slot that was sent has its label still, whatever the reminder was in between, and no tick writes it
+twice. What follows begins after the moment of the change, so that no
 change fires at once; where the rule and its zone are the same, the next slot stays what it was, even if it is overdue.
 An open slot goes out with the new words. If it would go to somebody else, nothing is changed until it has ended: the
 one must not get what is meant for the other.
@@ -17,14 +19,15 @@ What is open and surely unsent under a label that the new version does not have 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, tzinfo
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from duly.core.model import NewReminder
-from duly.core.moments import write_duration
+from duly.core.moments import instant, write_duration
 from duly.core.schedule import ONCE, Schedule, Slot, first
 from duly.core.states import FINAL, State
 from duly.core.upcoming import next_after, upcoming
@@ -38,7 +41,10 @@ __all__ = [
     "Standing",
     "Whom",
     "base_label",
+    "is_replaced",
     "labels_of",
+    "left_out_of",
+    "moved",
     "named",
     "revise",
 ]
@@ -105,17 +111,21 @@ class Standing(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What to write: the reminder as it is to be, and the open deliveries that end for it. None: nothing."""
+    """What to write: the reminder as it is to be, and the open deliveries that end for it. None: nothing.
+
+    `left_out`: the labels that do not come again, because they were sent, or may have been.
+    """
 
     answer: Revised
     reminder: NewReminder | None = None
     generation: int = 1
     call_off: tuple[bytes, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def named(label: str, generation: int) -> str:
-    """An occurrence's label in its generation: `once`, `once#2`."""
-    return label if generation == 1 else f"{label}#{generation}"
+    """An occurrence's label in its generation: `once`, `once#2`. A slot of a rule has none: it is the same for ever."""
+    return label if generation == 1 or not _is_of_few(label) else f"{label}#{generation}"
 
 
 def base_label(occurrence: str) -> str:
@@ -123,11 +133,36 @@ def base_label(occurrence: str) -> str:
     return occurrence.partition("#")[0]
 
 
+def is_replaced(occurrence: str, generation: int, schedule: str | None) -> bool:
+    """Whether its reminder's newer generation lets another occurrence come in the place of this one.
+
+    `schedule` is the reminder's, as it is: an offset that was done when it was revised is not in it any more.
+    """
+    base, _, number = occurrence.partition("#")
+    if int(number or 1) >= generation:
+        return False
+    offsets = () if schedule is None else Schedule.from_text(schedule).before
+    return base == ONCE or base in map(offset_label, offsets)
+
+
 def labels_of(new: NewReminder) -> tuple[str, ...]:
     """The labels of a reminder that has a few, in order; none for one that repeats."""
     if new.schedule is None:
         return (ONCE,)
     return tuple(offset_label(offset) for offset in Schedule.from_text(new.schedule).before)
+
+
+def left_out_of(schedule: Schedule) -> list[str]:
+    """The labels that do not come, because they were sent before the anchor moved."""
+    return [offset_label(offset) for offset in schedule.left_out]
+
+
+def moved(standing: Standing, plan: Plan) -> str:
+    """What a revision changes, as its event keeps it (JSON text): `from, to` of the next occurrence, `left_out`."""
+    to = plan.reminder and plan.reminder.next_due_at
+    moments = {"from": standing.next_due_at, "to": to}
+    told = {word: moment and instant(moment) for word, moment in moments.items()}
+    return json.dumps({**told, "left_out": plan.left_out})
 
 
 def revise(
@@ -156,16 +191,16 @@ def _is_newer(version: int | None, than: int | None) -> bool:
 
 
 def _revise_rule(new: NewReminder, standing: Standing, zone: tzinfo | None) -> Plan:
-    slots = [fate for fate in standing.fates if not _is_of_few(fate)]
+    slots = [fate for fate in standing.fates if not _is_of_few(fate.occurrence)]
     if Whom.of(new) != standing.whom and any(fate.state not in FINAL for fate in slots):
         return Plan(Revised.ALREADY_SENDING)
-    call_off = tuple(fate.id for fate in standing.fates if _is_of_few(fate) and _surely_unsent(fate))
+    call_off = tuple(fate.id for fate in standing.fates if _is_of_few(fate.occurrence) and _surely_unsent(fate))
     return Plan(Revised.MOVED, _going_on(new, standing, zone), standing.generation, call_off)
 
 
-def _is_of_few(fate: Fate) -> bool:
-    """Whether its label is of a reminder that fires once or before an anchor: slots begin with a year."""
-    return base_label(fate.occurrence) == ONCE or fate.occurrence.startswith("-")
+def _is_of_few(label: str) -> bool:
+    """Whether it is of a reminder that fires once or before an anchor: slots begin with a year."""
+    return base_label(label) == ONCE or label.startswith("-")
 
 
 def _going_on(new: NewReminder, standing: Standing, zone: tzinfo | None) -> NewReminder:
@@ -187,7 +222,7 @@ def _revise_few(
 ) -> Plan:
     latest = _latest(standing.fates)
     done = {} if again else {label: answer for label in labels if (answer := _done(latest.get(label, ())))}
-    left = tuple(label for label in labels if label not in done)
+    left = [label for label in labels if label not in done]
     if not left:
         sending = Revised.ALREADY_SENDING in done.values()
         return Plan(Revised.ALREADY_SENDING if sending else Revised.ALREADY_SENT)
@@ -197,7 +232,7 @@ def _revise_few(
         return Plan(Revised.ALREADY_SENT)
     gone = [fate for fate in standing.fates if base_label(fate.occurrence) not in labels]
     call_off = tuple(fate.id for fate in (*fired, *gone) if _surely_unsent(fate))
-    return Plan(Revised.MOVED, _only(new, left, zone), generation, call_off)
+    return Plan(Revised.MOVED, _without(new, done, zone), generation, call_off, tuple(done))
 
 
 def _latest(fates: Sequence[Fate]) -> dict[str, list[Fate]]:
@@ -224,12 +259,15 @@ def offset_label(offset: timedelta) -> str:
     return f"-{write_duration(offset)}"
 
 
-def _only(new: NewReminder, labels: Sequence[str], zone: tzinfo | None) -> NewReminder:
-    """The reminder without the offsets that are done."""
-    if new.schedule is None or labels == labels_of(new):
+def _without(new: NewReminder, done: Container[str], zone: tzinfo | None) -> NewReminder:
+    """The reminder with the offsets that are done left out."""
+    if new.schedule is None:
         return new
     schedule = Schedule.from_text(new.schedule)
-    left = replace(schedule, before=tuple(offset for offset in schedule.before if offset_label(offset) in labels))
+    left_out = tuple(offset for offset in schedule.before if offset_label(offset) in done)
+    if not left_out:
+        return new
+    left = replace(schedule, left_out=left_out)
     told = upcoming(left, zone, first(left, zone), new.late_until or new.deadline)
     return replace(
         new, schedule=left.to_text(), next_label=told.label, next_due_at=told.due_at, deadline_at=told.deadline_at

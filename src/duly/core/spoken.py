@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from duly.core.moments import write_duration
 from duly.core.schedule import Schedule
 
-__all__ = ["Place", "listed", "told_moment", "told_schedule", "told_span"]
+__all__ = ["Place", "begun", "listed", "told_at", "told_moment", "told_schedule", "told_span"]
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -36,6 +36,16 @@ def told_moment(moment: str, place: Place) -> str:
     local = instant.astimezone(place.clocks)
     day = "" if local.date() == instant.date() else f" on {_DAYS[instant.weekday()]} {instant.day}"
     return f"{_day(local)} {_clock(local)} in {place.name} ({_clock(instant)} UTC{day})"
+
+
+def told_at(moment: str, place: Place) -> str:
+    """A moment behind its preposition."""
+    return f"{'at' if place.clocks is None else 'on'} {told_moment(moment, place)}"
+
+
+def begun(words: str) -> str:
+    """The words as the beginning of a sentence. A name in them keeps its letters."""
+    return words[:1].upper() + words[1:]
 
 
 def _day(moment: datetime) -> str:

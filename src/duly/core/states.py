@@ -13,7 +13,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["FINAL", "OPEN", "TRANSITIONS", "IllegalTransition", "State", "check"]
+__all__ = ["FINAL", "NOT_DECIDED", "OPEN", "TRANSITIONS", "IllegalTransition", "State", "check"]
 
 
 class State(StrEnum):
@@ -40,10 +40,18 @@ class State(StrEnum):
 S = State
 OPEN: Final = frozenset({S.READY, S.LEASED, S.SENDING, S.WAITING, S.UNCERTAIN, S.HELD, S.FOLDED})
 FINAL: Final = frozenset(S) - OPEN
+#: Claimed, begun and settled, folded and shared: no mere decision brings a delivery there.
+NOT_DECIDED: Final = frozenset({S.LEASED, S.SENDING, S.FOLDED})
 
 #: from -> to -> who moves it on. `None` is "not written yet".
 TRANSITIONS: Final[dict[State | None, dict[State, str]]] = {
-    None: {S.READY: "tick", S.EXPIRED: "tick", S.SKIPPED: "tick", S.UNCERTAIN: "restore guard"},
+    None: {
+        S.READY: "tick",
+        S.EXPIRED: "tick",
+        S.SKIPPED: "tick",
+        S.UNCERTAIN: "restore guard",
+        S.WAITING: "worker: a summary gathers",
+    },
     S.READY: {S.LEASED: "claim", S.EXPIRED: "sweep", S.CANCELLED: "cancel", S.UNCERTAIN: "sweep, restore guard"},
     S.LEASED: {
         S.SENDING: "begin",
@@ -82,7 +90,7 @@ TRANSITIONS: Final[dict[State | None, dict[State, str]]] = {
         S.UNCONFIRMED: "operator, reconcile",
         S.UNCERTAIN: "reconcile",
     },
-    S.FOLDED: {S.SENT: "summary", S.UNCONFIRMED: "summary", S.READY: "summary"},
+    S.FOLDED: {S.SENT: "summary", S.UNCONFIRMED: "summary", S.READY: "summary", S.CANCELLED: "cancel"},
     S.REJECTED: {S.READY: "redrive", S.UNCERTAIN: "redrive", S.SENT: "evidence"},
     S.DEAD: {S.READY: "redrive", S.UNCERTAIN: "redrive", S.SENT: "evidence"},
     S.EXPIRED: {S.SENT: "evidence"},

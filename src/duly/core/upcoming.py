@@ -11,7 +11,7 @@ from datetime import datetime, tzinfo
 from typing import NamedTuple
 
 from duly.core.deadlines import deadline_of
-from duly.core.schedule import Schedule, Slot, first_after, following
+from duly.core.schedule import Schedule, Slot, anchor, first_after, following
 
 __all__ = ["Resumption", "Timing", "Upcoming", "next_after", "resume", "upcoming"]
 
@@ -53,9 +53,15 @@ class Resumption(NamedTuple):
 
 
 def upcoming(schedule: Schedule, zone: tzinfo | None, slot: Slot, deadline: str | None) -> Upcoming:
-    """A slot as an occurrence, with its own deadline: as submitted, else the slot behind it."""
-    behind = None if deadline else following(schedule, zone, slot.label)
-    return Upcoming(slot.label, slot.due_at, deadline_of(slot.due_at, deadline, behind and behind.due_at))
+    """A slot as an occurrence, with its own deadline: as submitted, else what comes behind it."""
+    behind = None if deadline else _due_behind(schedule, zone, slot.label)
+    return Upcoming(slot.label, slot.due_at, deadline_of(slot.due_at, deadline, behind))
+
+
+def _due_behind(schedule: Schedule, zone: tzinfo | None, label: str) -> datetime | None:
+    """When the slot behind that label is due; behind the last one before an anchor comes the anchor itself."""
+    behind = following(schedule, zone, label)
+    return anchor(schedule, zone) if behind is None else behind.due_at
 
 
 def next_after(schedule: Schedule, zone: tzinfo | None, moment: datetime, deadline: str | None) -> Upcoming | None:

@@ -8,6 +8,8 @@ crash leaves no more than that in doubt.
 
 Rows whose host has no free slot are held back, still leased and not begun, for the next round; if
 there are too many of them they go back to wait, so that one slow receiver does not fill the worker.
+
+What is late and is to be summarized is not sent, but folded: see `core.folding`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Final, NamedTuple
 
 from duly.core import keys
 from duly.core.admit import Go, Stop, admit
+from duly.core.folding import BUSY, Folding, group_of, may_fold, part_of
 from duly.core.lateness import mark_late
 from duly.core.model import (
     Attempt,
@@ -51,6 +54,22 @@ class Ready(NamedTuple):
     lease: Lease
     frozen: Frozen
     good_until: datetime
+
+
+class Late(NamedTuple):
+    """An admitted row that is folded into a summary."""
+
+    lease: Lease
+    folding: Folding
+    otherwise: Stop  # where that cannot be now
+
+
+class Prepared(NamedTuple):
+    """Seated rows by what becomes of them."""
+
+    ready: list[Ready]
+    stopped: list[tuple[Lease, Stop]]
+    late: list[Late]
 
 
 # --- send ----------------------------------------------------------------------------------------
@@ -169,10 +188,11 @@ def _bytes_that_bind(row: Claimed) -> Frozen | None:
 
 async def _send_seated(route: Route) -> int:
     """Send what admission lets pass. Whatever still has a seat afterwards was not sent."""
-    ready, stopped = _prepare(route)
+    prepared = _prepare(route)
+    stopped = [*prepared.stopped, *await _fold(route, prepared.late)]
     await _stop(route, stopped)
     _free(route, [lease.row.id for lease, _ in stopped])
-    return sum([await _begin(route, part) for part in parts(ready)])
+    return sum([await _begin(route, part) for part in parts(prepared.ready)])
 
 
 def _free(route: Route, deliveries: Iterable[bytes]) -> None:
@@ -188,29 +208,32 @@ async def _unseat(route: Route) -> None:
     await give_back(route, leases)
 
 
-def _prepare(route: Route) -> tuple[list[Ready], list[tuple[Lease, Stop]]]:
-    """Admit and render: rows with their bytes, and rows that go elsewhere with the reason."""
-    reading = route.clock.reading()
-    ready: list[Ready] = []
-    stopped: list[tuple[Lease, Stop]] = []
+def _prepare(route: Route) -> Prepared:
+    """Admit and render: rows with their bytes, rows that are folded, and rows that go elsewhere with the reason."""
+    reading, prepared = route.clock.reading(), Prepared([], [], [])
     for lease in route.seated.values():
         verdict = _admit_and_freeze(route, lease, reading)
         if isinstance(verdict, Ready):
-            ready.append(verdict)
+            prepared.ready.append(verdict)
+        elif isinstance(verdict, Late):
+            prepared.late.append(verdict)
         else:
-            stopped.append((lease, verdict))
-    return ready, stopped
+            prepared.stopped.append((lease, verdict))
+    return prepared
 
 
-def _admit_and_freeze(route: Route, lease: Lease, reading: float) -> Ready | Stop:
+def _admit_and_freeze(route: Route, lease: Lease, reading: float) -> Ready | Late | Stop:
     row, now = lease.row, lease.database_time(reading)
     trust_until = lease.claimed_at + timedelta(seconds=route.trust_seconds())
     promise = route.provider.capabilities(_destination(row))
     verdict = admit(row, now, trust_until, promise, route.limits, route.quiet(row, now))
     if not isinstance(verdict, Go):
         return verdict
+    row = mark_late(row, now)
     try:
-        frozen = _bytes_that_bind(row) or _freeze(route, mark_late(row, now), now)
+        if may_fold(row):
+            return _late(route, lease, row, now)
+        frozen = _bytes_that_bind(row) or _freeze(route, row, now)
     except Unrenderable as error:
         return Stop(State.REJECTED, f"cannot_be_rendered: {error}")
     except VersionUnknown:
@@ -221,8 +244,29 @@ def _admit_and_freeze(route: Route, lease: Lease, reading: float) -> Ready | Sto
     return Ready(lease, frozen, verdict.good_until)
 
 
+def _late(route: Route, lease: Lease, row: Claimed, now: datetime) -> Late:
+    part = part_of(row, route.templates.render(row))
+    look_again = now + timedelta(seconds=route.limits.busy_summary_seconds)
+    return Late(
+        lease,
+        Folding(row.id, row.fence, row.revisions.reminder, group_of(row), part),
+        Stop(State.WAITING, BUSY, look_again),
+    )
+
+
 def _freeze(route: Route, row: Claimed, now: datetime) -> Frozen:
     return route.provider.freeze(row, route.templates.render(row), now)
+
+
+async def _fold(route: Route, late: Sequence[Late]) -> list[tuple[Lease, Stop]]:
+    """Let summaries take rows up; returns those for which that cannot be now."""
+    left: list[tuple[Lease, Stop]] = []
+    for part in parts(late):
+        folded = await route.store.fold(route.worker, [one.folding for one in part])
+        _free(route, folded)
+        route.tally["folded"] += len(folded)
+        left.extend((one.lease, one.otherwise) for one in part if one.lease.row.id not in folded)
+    return left
 
 
 async def _stop(route: Route, stopped: Sequence[tuple[Lease, Stop]]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from duly.core.model import NewReminder
-from duly.core.revising import Revised, labels_of, revise
+from duly.core.revising import Plan, labels_of, moved, revise
 from duly.errors import StoreError
 from duly.ports import Revision, Store, Zones
 
@@ -32,8 +32,8 @@ class Wish(NamedTuple):
     wake: bool = False  # a paused one goes on
 
 
-async def revise_reminder(store: Store, zones: Zones, wish: Wish) -> Revised:
-    """Bring a reminder's newer version in force.
+async def revise_reminder(store: Store, zones: Zones, wish: Wish) -> Plan:
+    """Bring a reminder's newer version in force; returns the plan that was written, or that says why nothing was.
 
     Raises NotFound, and StoreError if others change the reminder all the time.
     """
@@ -43,9 +43,10 @@ async def revise_reminder(store: Store, zones: Zones, wish: Wish) -> Revised:
         standing = await store.standing(new.id, labels_of(new))
         plan = revise(new, standing, zone, again=wish.again, newer_only=wish.newer_only)
         if plan.reminder is None:
-            return plan.answer
+            return plan
         seen = (standing.revision, standing.next_due_at)
         revision = Revision(plan.reminder, *seen, plan.generation, plan.call_off, wish.keep_body, wish.wake)
+        revision = revision._replace(evidence=moved(standing, plan))
         if await store.revise(wish.actor, wish.reason, revision):
-            return plan.answer
+            return plan
     raise StoreError(f"account {new.account}, key {new.key}: others change this reminder all the time; try again")

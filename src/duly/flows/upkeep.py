@@ -1,10 +1,10 @@
 """Upkeep: every open row has somebody who moves it on, also where no worker holds it.
 
-Three duties, each a bounded statement that may be run by any number of processes at once: *promote*
-what has waited long enough, *take back* leases that have ended, and *sweep* what passed its deadline
-while nobody claimed it. A lease that ended makes its rows suspects: see `claim`.
+Four duties, each bounded, which any number of processes may do at once: *promote* what has waited long enough,
+*take back* leases that have ended, *sweep* what passed its deadline while nobody claimed it, and let what is folded
+*share the fate* of its summary. A lease that ended makes its rows suspects: see `claim`.
 
-A fourth duty is in no hurry: to *forget* what is kept for a while only.
+A fifth duty is in no hurry: to *forget* what is kept for a while only.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from duly.ports import Store
 __all__ = ["forget", "keep_up"]
 
 UPKEEP_BATCH_ROWS: Final = 1_000
+#: Each may carry fifty.
+SUMMARIES_MAX: Final = 20
 
 
 async def keep_up(store: Store, actor: str, deaths_max: int = DEATHS_MAX) -> Counter[str]:
@@ -25,11 +27,14 @@ async def keep_up(store: Store, actor: str, deaths_max: int = DEATHS_MAX) -> Cou
     promoted = await store.promote(UPKEEP_BATCH_ROWS)
     taken = await store.take_back(UPKEEP_BATCH_ROWS, actor, deaths_max)
     swept = await store.sweep(UPKEEP_BATCH_ROWS, actor)
+    shared = await store.share_fates(SUMMARIES_MAX, actor)
     return Counter(
-        ready=promoted + taken.ready,
+        ready=promoted + taken.ready + shared["ready"],
         uncertain=taken.uncertain + swept.uncertain,
         expired=swept.expired,
         dead=taken.dead,
+        sent=shared["sent"],
+        unconfirmed=shared["unconfirmed"],
     )
 
 

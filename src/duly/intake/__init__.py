@@ -8,6 +8,7 @@ meant to be or as a `Rejection`, within bounded time and memory.
 from duly.intake.addresses import normal_url
 from duly.intake.consent import CONSENT_TABLE, ConsentIntake, read_purpose
 from duly.intake.contacts import NORMALISE, contact_of
+from duly.intake.purposes import Purposes
 from duly.intake.recipients import RECIPIENT_TABLE, RecipientIntake
 from duly.intake.rejected import RejectedFile
 from duly.intake.rejection import Rejection
@@ -25,6 +26,7 @@ __all__ = [
     "ConsentIntake",
     "Intake",
     "KnownTemplates",
+    "Purposes",
     "RecipientIntake",
     "RecipientZones",
     "RejectedFile",

@@ -33,6 +33,8 @@ WHOLE_DIGITS_MAX: Final = 19
 
 _DELIMITERS: Final = ",;\t"
 _QUOTED: Final = re.compile(r'"[^"]*"')
+#: A header that is none may hold somebody's address, which no complaint repeats.
+_ADDRESS: Final = re.compile(r"@|://|^\+[0-9]")
 _BETWEEN_WORDS: Final = re.compile(r"[|,]")
 _NEEDED: Final = ("idempotency_key", "account", "template")
 #: One of them says when. `notify_at` is the one to add where there is none.
@@ -170,6 +172,8 @@ def _columns(header: _Record, table: Table | None) -> list[Column]:
     names = [cell.strip() for cell in header.cells]
     if table is None:
         columns = [_column(number, name) for number, name in enumerate(names, 1)]
+    elif table.bare and len(names) == 1 and names[0] not in table.columns:
+        raise InputError(f"the file has one column, and no header that says what it is; {table.bare}")
     else:
         columns = [_plain_column(number, name, table.columns) for number, name in enumerate(names, 1)]
     _check_twice(columns)
@@ -180,7 +184,10 @@ def _columns(header: _Record, table: Table | None) -> list[Column]:
 def _plain_column(number: int, name: str, known: frozenset[str]) -> Column:
     _check_name(number, name)
     if name not in known:
-        raise InputError(f'column "{shown(name)}" is no field{did_you_mean(name, sorted(known))}')
+        called = f"column {number}" if _ADDRESS.search(name) else f'column "{shown(name)}"'
+        guess = did_you_mean(name, sorted(known))
+        these = " There are" if guess else "; there are"
+        raise InputError(f"{called} is no field{guess}{these} {', '.join(sorted(known))}")
     return (name,)
 
 
@@ -243,7 +250,7 @@ def _put(row: dict[str, Any], column: Column, cell: str) -> None:
     *groups, name = column
     for group in groups:
         row = row.setdefault(group, {})
-    if column == ("to", "quiet_hours"):
+    if name == "quiet_hours" and groups in ([], ["to"]):
         row[name] = [window.strip() for window in cell.split("|")]
     elif column in _LISTS:
         row[name] = [word.strip() for word in _BETWEEN_WORDS.split(cell)]

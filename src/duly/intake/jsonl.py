@@ -21,6 +21,7 @@ from duly.intake.rejection import Rejection
 __all__ = ["object_of", "read_jsonl"]
 
 WHOLE_DIGITS_MAX: Final = 1_000
+LOOK_AHEAD_LINES_MAX: Final = 200
 
 _MANY_DIGITS: Final = re.compile(rb"[0-9]{19}")
 
@@ -32,17 +33,34 @@ def read_jsonl(lines: Lines) -> Iterator[tuple[int, Mapping[str, Any] | Rejectio
         if line.blank:
             continue
         if first:
-            _check_shape(line)
+            _check_shape(line, lines)
             first = False
         yield line.number, object_of(line)
 
 
-def _check_shape(line: Line) -> None:
+def _check_shape(line: Line, lines: Lines) -> None:
+    """Raises InputError for a file that is JSON, and not one object per line: once, and not for each of its lines."""
     start = line.raw.strip()
     if start.startswith(b"["):
         raise InputError("the file is one JSON array; write one object per line, as `jq -c '.[]' FILE` does")
-    if start == b"{":
+    if start == b"{" or (start.startswith(b"{") and _goes_on(line, lines)):
         raise InputError("an object goes over several lines; write each on one line, as `jq -c . FILE` does")
+
+
+def _goes_on(line: Line, lines: Lines) -> bool:
+    """Whether the object that begins on a line ends on one of the next; these are given back."""
+    if not isinstance(object_of(line), Rejection):
+        return False
+    raw, ahead = line.raw, list[Line]()
+    while len(ahead) < LOOK_AHEAD_LINES_MAX and len(raw) <= LINE_BYTES_MAX and (following := lines.take()) is not None:
+        ahead.append(following)
+        raw += following.raw
+        if following.raw.rstrip().endswith(b"}") and not isinstance(object_of(line._replace(raw=raw)), Rejection):
+            break
+    else:
+        raw = b""
+    lines.give_back(ahead)
+    return bool(raw)
 
 
 def object_of(line: Line) -> Mapping[str, Any] | Rejection:

@@ -2,6 +2,7 @@
 
     drop          nothing is sent: it expires (the default)
     send_marked   it is sent until `late_until`, and says that it is late
+    summarize     as `send_marked`, but what is late for one recipient comes as one message
 
 `late_until` is a duration after the due time, or an instant where there is one occurrence only; it lies after the
 deadline, which has to be given.
@@ -22,7 +23,6 @@ from duly.intake.when import When
 __all__ = ["Late", "LatePolicy", "read_late"]
 
 TIME_CHARACTERS_MAX: Final = 64
-SUMMARIZE: Final = "summarize"
 
 
 class LatePolicy(StrEnum):
@@ -30,6 +30,7 @@ class LatePolicy(StrEnum):
 
     DROP = "drop"
     SEND_MARKED = "send_marked"
+    SUMMARIZE = "summarize"
 
 
 class Late(NamedTuple):
@@ -42,22 +43,20 @@ class Late(NamedTuple):
 
 def read_late(row: Mapping[str, Any], when: When) -> Late:
     """Raises Rejection."""
-    if row.get("late") == SUMMARIZE:
-        raise Rejection(f"{SUMMARIZE} is not supported by this version; give {' or '.join(LatePolicy)}", "late")
     policy = LatePolicy(choice(row, "late", LatePolicy, LatePolicy.DROP))
     until = label(row, "late_until", TIME_CHARACTERS_MAX)
     if policy is LatePolicy.DROP:
         if until is not None:
-            raise Rejection('is about late: "send_marked"; leave it out, or give that', "late_until")
+            raise Rejection('is about late: "send_marked" or "summarize"; leave it out, or give one', "late_until")
         return Late(policy, None, when.deadline_at)
-    return Late(policy, until, _last_moment(until, when))
+    return Late(policy, until, _last_moment(policy, until, when))
 
 
-def _last_moment(until: str | None, when: When) -> datetime:
+def _last_moment(policy: LatePolicy, until: str | None, when: When) -> datetime:
     if until is None:
-        raise Rejection('is missing beside late: "send_marked"; say how long it is of use, like P1D', "late_until")
+        raise Rejection(f'is missing beside late: "{policy}"; say how long it is of use, like P1D', "late_until")
     if when.deadline is None:
-        raise Rejection('is missing beside late: "send_marked"; it says from when on one is late', "deadline")
+        raise Rejection(f'is missing beside late: "{policy}"; it says from when on one is late', "deadline")
     if when.goes_on and until[0].isdigit():
         raise Rejection("must be a duration like P1D where there is more than one occurrence", "late_until")
     try:

@@ -1,8 +1,10 @@
 """Who a reminder is for.
 
-`to` gives an id, addresses, or both. With addresses they belong to this reminder. With an id alone the
-recipient is read as he is when the reminder is due. Without an id the recipient is named by his address:
-the first of e-mail, phone and webhook, normalised, so that two rows for one address are one recipient.
+`to` gives an id, addresses, or both. Addresses and quiet hours that it brings belong to this reminder; so do a name, a
+zone and a locale that are others than those on record. What it says as it is known, or does not say, is the
+recipient's, and changes with him. Only the first reminder that names him writes him down. Without an id the recipient
+is named by his address: the first of e-mail, phone and webhook, normalised, so that two rows for one address are one
+recipient.
 
 A name is prose: NUL and lone surrogates are taken out of it, and line breaks become spaces.
 
@@ -43,9 +45,7 @@ _LOCALE: Final = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")
 _CHANNELS: Final = (("email", Channel.EMAIL), ("phone", Channel.SMS), ("webhook", Channel.WEBHOOK))
 
 
-#: Of a row about a recipient himself. His quiet hours come with a reminder.
-_OWN_FIELDS: Final = RECIPIENT_FIELDS - {"quiet_hours"}
-RECIPIENT_TABLE: Final = Table(_OWN_FIELDS, ("id",))
+RECIPIENT_TABLE: Final = Table(RECIPIENT_FIELDS, ("id",))
 
 
 class Recipient(NamedTuple):
@@ -86,14 +86,16 @@ class RecipientIntake:
     def accept(self, raw: Mapping[str, Any]) -> RecipientChange:
         """Check one row. Raises Rejection, and nothing else, whatever the object holds."""
         whole = set_aside(raw)
-        row = known(whole, _OWN_FIELDS)
+        row = known(whole, RECIPIENT_FIELDS)
         # One who was named by his address alone has it for an id.
         ref = label(row, "id", ADDRESS_CHARACTERS_MAX)
         if ref is None:
             raise Rejection("is missing; it is your own name for the recipient", "id")
         cleared = {name for name, value in whole.items() if value is None}
         identity = keys.recipient_id(self._namespace, self._account, ref)
-        return RecipientChange(identity, ref, _fields(row, cleared), self._contacts(row, cleared))
+        said = "quiet_hours" in row or "quiet_hours" in cleared
+        quiet_hours = _quiet_hours(row, "") if said else None
+        return RecipientChange(identity, ref, _fields(row, cleared), self._contacts(row, cleared), quiet_hours)
 
     def _contacts(self, row: Mapping[str, Any], cleared: Collection[str]) -> dict[Channel, NewContact | None]:
         found: dict[Channel, NewContact | None] = {
@@ -146,14 +148,14 @@ def _locale(to: Mapping[str, Any], prefix: str = "to.") -> str | None:
     return locale
 
 
-def _quiet_hours(to: Mapping[str, Any]) -> tuple[str, ...]:
+def _quiet_hours(to: Mapping[str, Any], prefix: str = "to.") -> tuple[str, ...]:
     wanted = to.get("quiet_hours", "")
     if wanted == "":
         return ()
     if not isinstance(wanted, list | tuple) or not all(isinstance(text, str) for text in wanted):
         given = "a list of something else" if isinstance(wanted, list | tuple) else kind(wanted)
-        raise Rejection(f'must be a list like ["21:00-08:00"], not {given}', "to.quiet_hours")
+        raise Rejection(f'must be a list like ["21:00-08:00"], not {given}', f"{prefix}quiet_hours")
     try:
         return tuple(map(written, read_windows(wanted)))
     except ValueError as error:
-        raise Rejection(str(error), "to.quiet_hours") from None
+        raise Rejection(str(error), f"{prefix}quiet_hours") from None

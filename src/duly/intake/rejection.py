@@ -10,10 +10,11 @@ from typing import Final
 
 from duly.errors import InputError
 
-__all__ = ["Rejection", "did_you_mean"]
+__all__ = ["Rejection", "did_you_mean", "nearest_or_all"]
 
 COMPARED_CHARACTERS_MAX: Final = 64
 COMPARED_WORDS_MAX: Final = 1_000
+WORDS_NAMED_MAX: Final = 10
 MISTAKES_CACHED_MAX: Final = 256
 
 
@@ -31,6 +32,17 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """The end of a complaint that knows better, or nothing."""
     near = _nearest(wrong[:COMPARED_CHARACTERS_MAX], tuple(islice(known, COMPARED_WORDS_MAX)))
     return f'; did you mean "{near}"?' if near else ""
+
+
+def nearest_or_all(wrong: str, known: Iterable[str]) -> str:
+    """The end of a complaint: the nearest of the known words or, where none is near, the first ten of all."""
+    words = sorted(islice(known, COMPARED_WORDS_MAX))
+    if near := did_you_mean(wrong, words):
+        return near
+    if not words:
+        return "; there is none"
+    more = f" and {len(words) - WORDS_NAMED_MAX} more" if len(words) > WORDS_NAMED_MAX else ""
+    return f"; there are {', '.join(words[:WORDS_NAMED_MAX])}{more}"
 
 
 @lru_cache(MISTAKES_CACHED_MAX)

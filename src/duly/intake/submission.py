@@ -2,7 +2,7 @@
 
 Everything is decided here, while somebody is looking: unknown fields, wrong types, addresses, zones,
 times, and whether the template can be rendered with the data. What a later version will understand
-(`fallback`, `late: "summarize"`) is refused, never ignored.
+(`fallback`) is refused, never ignored.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from duly.core import keys
+from duly.core.folding import PREFIX
 from duly.core.model import Channel, Lane, NewContact, NewReminder
+from duly.core.schedule import Slot
 from duly.intake import zones
 from duly.intake.body import body_hash, read_data, written
 from duly.intake.contacts import new_contact
 from duly.intake.fields import FIELDS, choice, kind, known, label, need, number, shown
 from duly.intake.late import read_late
+from duly.intake.purposes import Purposes
 from duly.intake.recipients import ID_CHARACTERS_MAX, Recipient, read_recipient
 from duly.intake.rejected import set_aside
-from duly.intake.rejection import Rejection, did_you_mean
+from duly.intake.rejection import Rejection, did_you_mean, nearest_or_all
 from duly.intake.when import RECIPIENT, When, read_when
 
 __all__ = ["Intake", "KnownTemplates", "RecipientZones"]
@@ -55,9 +58,9 @@ class KnownTemplates(Container[str], Iterable[str], Protocol):
         data: Mapping[str, Any],
         recipient: Mapping[str, str | None] | None,
         reminder: Mapping[str, str],
-        due_at: datetime,
+        slot: Slot,
     ) -> str | None:
-        """Why the template cannot be rendered with this data, or None. `recipient` is None if not known yet."""
+        """Why the template cannot be rendered for this occurrence, or None. `recipient` is None if not known yet."""
         ...
 
 
@@ -70,12 +73,17 @@ class Intake:
         templates: KnownTemplates,
         channels_available: Mapping[str, str],
         account_zones: Callable[[str], str | None],
+        purposes: Purposes | None = None,
     ) -> None:
-        """`channels_available` names the provider of each channel; `account_zones` an account's configured zone."""
+        """`channels_available` names the provider of each channel; `account_zones` an account's configured zone.
+
+        `purposes` are those that are known; None: any is taken as it is.
+        """
         self._namespace = namespace
         self._templates = templates
         self._channels_available = channels_available
         self._account_zones = account_zones
+        self._purposes = purposes
 
     def accept(
         self, raw: Mapping[str, Any], now: datetime | None = None, zone_of: RecipientZones | None = None
@@ -87,7 +95,7 @@ class Intake:
         """
         row = known(set_aside(raw), FIELDS)
         _refuse_later_versions(row)
-        key = need(row, "idempotency_key", KEY_CHARACTERS_MAX)
+        key = _key(row)
         account = need(row, "account", ACCOUNT_CHARACTERS_MAX)
         recipient = _with_zone(read_recipient(row.get("to")), account, zone_of)
         _check_quiet_hours(recipient, self._account_zones(account))
@@ -118,7 +126,7 @@ class Intake:
             deadline_at=late.deadline_at,
             late=late.policy,
             lane=Lane(choice(row, "lane", Lane, Lane.NORMAL)),
-            purpose=label(row, "purpose", PURPOSE_CHARACTERS_MAX) or PURPOSE,
+            purpose=self._purpose(row, account),
             event_version=number(row, "event_version", EVENT_VERSION_MAX),
             schedule=when.schedule.to_text() if when.goes_on else None,
             next_label=when.first.label if when.goes_on else None,
@@ -133,6 +141,16 @@ class Intake:
             # Last, because only what has been checked can be written.
             body_hash=body_hash({**row, "data": data, "to": recipient.submitted}),
         )
+
+    def near_purpose(self, reminder: NewReminder) -> str | None:
+        """The known purpose that the reminder's may be meant to be, though it is another one; None if none is near."""
+        return self._purposes.near(reminder.account, reminder.purpose) if self._purposes else None
+
+    def _purpose(self, row: Mapping[str, Any], account: str) -> str:
+        purpose = label(row, "purpose", PURPOSE_CHARACTERS_MAX) or PURPOSE
+        if self._purposes:
+            self._purposes.check(account, purpose)
+        return purpose
 
     def asks_zone(self, raw: Mapping[str, Any]) -> tuple[str, str] | None:
         """Whose zone a submission needs and does not say: account and id. None: nobody's, or it will be refused."""
@@ -162,7 +180,7 @@ class Intake:
     def _template(self, row: Mapping[str, Any]) -> str:
         name = need(row, "template", TEMPLATE_CHARACTERS_MAX)
         if name not in self._templates:
-            raise Rejection(f"no template has this name{did_you_mean(name, self._templates)}", "template")
+            raise Rejection(f"no template has this name{nearest_or_all(name, self._templates)}", "template")
         return name
 
     def _check_rendering(
@@ -176,7 +194,7 @@ class Intake:
                 "zone": recipient.zone,
                 "locale": recipient.locale,
             }
-        reason = self._templates.missing(template, data, person, reminder, when.first.due_at)
+        reason = self._templates.missing(template, data, person, reminder, when.first)
         if reason is not None:
             raise Rejection(reason, "data")
 
@@ -189,6 +207,15 @@ def _with_zone(recipient: Recipient, account: str, zone_of: RecipientZones | Non
     if zone_of is None or recipient.zone is not None or not recipient.submitted.get("id"):
         return recipient
     return recipient._replace(zone=zone_of(account, recipient.ref))
+
+
+def _key(row: Mapping[str, Any]) -> str:
+    key = need(row, "idempotency_key", KEY_CHARACTERS_MAX)
+    if key.startswith(PREFIX):
+        raise Rejection(
+            f"begins with {PREFIX}, as only keys of Duly's own summaries do; choose another", "idempotency_key"
+        )
+    return key
 
 
 def _refuse_later_versions(row: Mapping[str, Any]) -> None:

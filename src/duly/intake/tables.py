@@ -12,3 +12,4 @@ class Table(NamedTuple):
 
     columns: frozenset[str]
     needed: tuple[str, ...]
+    bare: str = ""  # what to do with a list that has one column and no header

@@ -240,7 +240,8 @@ def _deadline(deadline: str | None, found: Schedule, zone: tzinfo | None, first:
     if deadline and deadline[0].isdigit() and not once:
         raise Rejection("must be a duration like PT8H where there is more than one occurrence", "deadline")
     behind = None if once or deadline else schedule.first_after(found, zone, first.due_at)
-    moment = _read(lambda text: deadline_of(first.due_at, text, behind and behind.due_at), deadline, "deadline")
+    until = schedule.anchor(found, zone) if behind is None else behind.due_at
+    moment = _read(lambda text: deadline_of(first.due_at, text, until), deadline, "deadline")
     if moment <= first.due_at:
         raise Rejection("is not after the due time; write a later one, or a duration like PT8H", "deadline")
     return moment

@@ -22,13 +22,15 @@ class NewConsent(NamedTuple):
 class RecipientChange(NamedTuple):
     """What is known about a recipient. What is absent stays as it is, None clears it.
 
-    `fields` are of name, zone and locale; `addresses` go by channel.
+    `fields` are of name, zone and locale; `addresses` go by channel. `quiet_hours` are windows as they are written;
+    none at all clears them, and None leaves them as they are.
     """
 
     id: bytes
     ref: str
     fields: Mapping[str, str | None]
     addresses: Mapping[Channel, NewContact | None]
+    quiet_hours: tuple[str, ...] | None = None
 
 
 class Upsert(StrEnum):

@@ -51,6 +51,7 @@ class Revision(NamedTuple):
     call_off: tuple[bytes, ...]  # open deliveries that end for it, if they are surely unsent still
     keep_body: bool  # the body as first submitted stays on record
     wake: bool = False  # a paused one goes on
+    evidence: str | None = None  # JSON text: see `core.revising.moved`
 
 
 class Upgrade(NamedTuple):
@@ -146,3 +147,6 @@ class Cancelled(NamedTuple):
     sending: int  # already begun: the ledger will show what came of it
     in_doubt: int  # may have been accepted: will not be sent again
     final: int  # were final before
+    sent: int = 0  # ... of these, sent
+    stopped: int = 0  # reminders with an occurrence to come, which does not come now
+    before: int = 0  # reminders that were cancelled before, or the one delivery that was

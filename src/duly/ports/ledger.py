@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
 from duly.core.consent import Verdict
+from duly.core.folding import Folding
 from duly.core.limits import DEATHS_MAX
 from duly.core.model import (
     Begun,
@@ -17,6 +19,7 @@ from duly.core.model import (
     Fired,
     Guard,
     Looked,
+    NewContact,
     NewReminder,
     Scheduled,
     Settlement,
@@ -143,6 +146,22 @@ class Store(Protocol):
         """
         ...
 
+    async def fold(self, worker: str, rows: Sequence[Folding]) -> dict[bytes, bytes]:
+        """Fold leased rows of which nothing has begun into summaries; returns the summary of each that was folded.
+
+        One summary gathers for each recipient, address, provider and group. Where it is in somebody's hands, or the
+        fence does not hold, a row is left as it is; so are all while a restore guard is open.
+        """
+        ...
+
+    async def share_fates(self, limit: int, actor: str) -> Counter[str]:
+        """Let the ends of up to `limit` summaries become those of what is folded into them; how many went where.
+
+        Sent or unconfirmed as the summary, ready again where it ended in another way. Where acceptance of a summary
+        becomes known late, so it does for what it has carried. Repeatable.
+        """
+        ...
+
     async def promote(self, limit: int) -> int:
         """Waiting rows whose time has come become ready."""
         ...
@@ -205,6 +224,14 @@ class Store(Protocol):
         """
         ...
 
+    async def look_again(self, chosen: str, limit: int) -> int:
+        """Where accounts have chosen other hours or caps, wake up to `limit` rows that wait for them; how many it woke.
+
+        `chosen` stands for what they have chosen. It is remembered when less than `limit` were left to wake, and as
+        long as it stays the same nothing is woken. A worker does this when it starts. Repeatable.
+        """
+        ...
+
     async def next_step(self, providers: Sequence[str]) -> float | None:
         """Seconds (0 if overdue) until the next step of any open row of these providers; None if there is none.
 
@@ -214,23 +241,6 @@ class Store(Protocol):
 
     async def cancel(self, actor: str, reason: str, *, reminder: bytes | None, delivery: bytes | None) -> Cancelled:
         """Cancel a reminder with its open deliveries, or one delivery. Whoever commits first wins."""
-        ...
-
-    async def suppress(self, actor: str, reason: str, contact: bytes) -> bool:
-        """Suppress a contact for all purposes: its revision rises, so that no admission of before can begin.
-
-        `reason` is the code that admission gives from now on. False: it was already. Raises NotFound. Leaves an
-        event at every open delivery of that contact.
-        """
-        ...
-
-    async def reschedule(
-        self, actor: str, reason: str, reminder: bytes, next_due_at: datetime, deadline_at: datetime
-    ) -> bool:
-        """Move an active reminder's next occurrence; its revision rises. False: it has none left to move.
-
-        Raises NotFound. Leaves an event.
-        """
         ...
 
     async def standing(self, reminder: bytes, labels: Sequence[str]) -> Standing:
@@ -243,6 +253,7 @@ class Store(Protocol):
     async def revise(self, actor: str, reason: str, revision: Revision) -> bool:
         """Bring a newer version of a reminder in force; its revision rises. False: it is not as it was seen.
 
+        Nor is anything written where a restore guard covers its next occurrence.
         The deliveries to be called off end cancelled (`superseded`). A paused one stays so unless it is woken. Leaves
         an event `revised`.
         """
@@ -284,12 +295,17 @@ class Store(Protocol):
     async def requeue(self, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
         """Return dead and rejected deliveries to ready, under the same id, their attempts spared. Repeatable.
 
-        Returns those that were. One that falls under a restore guard (due before its closing) becomes uncertain
-        instead. Leaves an event `redriven` at each.
+        Returns those that were; not one in whose place a newer version of its reminder lets another come. One that
+        falls under a restore guard (due before its closing) becomes uncertain instead. Leaves an event `redriven` at
+        each.
         """
         ...
 
     # --- people ----------------------------------------------------------------------------------
+
+    async def contact(self, identity: bytes) -> tuple[str, NewContact]:
+        """The account of a contact that is known, and its address. Raises NotFound."""
+        ...
 
     async def record_consent(self, actor: str, account: str, rows: Sequence[NewConsent]) -> list[Verdict]:
         """Hear statements about addresses of one account, in their order; one verdict per row. Repeatable.
@@ -303,8 +319,9 @@ class Store(Protocol):
     async def upsert_recipients(self, actor: str, account: str, rows: Sequence[RecipientChange]) -> list[Upserted]:
         """Write recipients of one account, or change what is said of them; one answer per row, in order. Repeatable.
 
-        A revision rises only where something changed. Contacts of new addresses are made; open deliveries keep the
-        contact that they have. Account is made where it is not there. Up to 1,000 rows.
+        A revision rises only where something changed; whose zone or quiet hours did, what waits for the end of his
+        quiet hours is looked at again at once. Contacts of new addresses are made; open deliveries keep the contact
+        that they have. Account is made where it is not there. Up to 1,000 rows.
         """
         ...
 
@@ -353,7 +370,7 @@ class Store(Protocol):
         Every open row but those held starts in doubt: uncertain, `restored`, its key window counted from its due
         time; a begun attempt without a result is unknown. Until the closing, and afterwards for what was due
         before it, `materialise` writes what it would write as ready or expired as uncertain in the same way,
-        and `reschedule` moves none of it. Each leaves an event. Raises InputError for a `since` that lies ahead
+        and `revise` moves none of it. Each leaves an event. Raises InputError for a `since` that lies ahead
         of the last heartbeat.
         """
         ...

@@ -25,8 +25,8 @@ class Views(Protocol):
         ...
 
     async def status(self) -> dict[str, Any]:
-        """`states` (each `count, oldest_age_seconds`), `lanes`, `budgets`, `reminders` (`count, next_due_at`), `guard`
-        (the open one or null).
+        """`states` (each `count, oldest_age_seconds`), `lanes`, `failing` (what was attempted and waits or is in doubt,
+        counted by provider), `budgets`, `reminders` (`count, next_due_at`), `guard` (the open one or null).
         """
         ...
 
@@ -94,8 +94,13 @@ class Views(Protocol):
 
     async def recipients(self, account: str, after: str | None, limit: int) -> list[dict[str, Any]]:
         """The recipients of an account that are not deleted, page by page in the order of their ids: `id, name, email,
-        phone, webhook, zone, locale`. `after`: the last id of the page before.
+        phone, webhook, zone, locale, quiet_hours` (windows as they are written, or null). `after`: the last id of the
+        page before.
         """
+        ...
+
+    async def recipient(self, account: str, ref: str) -> dict[str, Any] | None:
+        """One recipient of an account by the caller's own id, as `recipients` shows him; None if nobody goes by it."""
         ...
 
     async def accounts(self, limit: int) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from duly.core.model import Capabilities, FailureClass, Outcome
-from duly.providers import webhook_lookup
+from duly.providers import smtp_replies, webhook_lookup
 from duly.providers.smtp import SmtpProvider
 from duly.providers.standard_webhooks import SigningKey
 from duly.providers.webhook import (
@@ -69,6 +69,13 @@ good. It keeps an id for more than a day, and for longer than the age of any bac
 it has forgotten looks like one that it never had, and is sent again. So does every id behind a mistyped URL: ask for
 one that was sent before you set `lookup_url`.
 """
+MAIL_HEAD: Final = """\
+## What a mail server's reply proves
+
+Until the final dot nothing was taken: a connection that ends sooner is `not_sent`, and the mail is tried again. Behind
+the dot silence is `unknown`, because the server may have the mail; 2xx is `accepted`, and any other reply is definite.
+The first row that fits decides. `auth` and `config` open the circuit, as above; so does a 5xx that refuses to relay.
+"""
 THEN: Final[Mapping[Outcome, str]] = {
     Outcome.ACCEPTED: "sent",
     Outcome.REJECTED: "final",
@@ -100,7 +107,8 @@ def declared() -> Sequence[Declared]:
 
 def page() -> str:
     """The whole page, as Markdown."""
-    return f"{HEAD}\n{_promises()}\n{WEBHOOK_HEAD}\n{_proofs()}\n{LOOKUP_HEAD}\n{_findings()}"
+    webhooks = f"{WEBHOOK_HEAD}\n{_proofs()}\n{LOOKUP_HEAD}\n{_findings()}"
+    return f"{HEAD}\n{_promises()}\n{webhooks}\n{MAIL_HEAD}\n{_replies()}"
 
 
 def _webhooks() -> Iterator[Declared]:
@@ -203,6 +211,19 @@ def _findings() -> str:
     rows.append((f"{wish} with `Retry-After`", "nothing", "asked again, not before that"))
     rows.append(("any other, or none", "nothing", "asked again later, for a day at least; then `on_doubt`"))
     return _table(("answer", "proves", "then"), rows)
+
+
+# --- what a mail server's reply proves -----------------------------------------------------------
+
+
+def _replies() -> str:
+    titles = ("asked at", "reply", "enhanced code", "outcome", "class", "source")
+    return _table(titles, (_reply(rule) for rule in smtp_replies.RULES))
+
+
+def _reply(rule: smtp_replies.Rule) -> tuple[str, ...]:
+    patterns = ("any" if one == "*" else f"`{one}`" for one in (rule.phases, rule.codes, rule.enhanced))
+    return (*patterns, str(rule.verdict.outcome), str(rule.verdict.failure), rule.source)
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -7,6 +7,7 @@ that does not compile, a namespace that is another installation's) is found here
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import socket
 import uuid
@@ -15,18 +16,20 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, Final
 
-from duly.content import Template, TemplateSet
+from duly.content import LATE_SUMMARY, Template, TemplateSet
+from duly.core import keys
 from duly.core.caps import Cap
 from duly.core.limits import Limits
 from duly.core.model import HoldPolicy, OnDoubt
-from duly.core.quiet_hours import Window
+from duly.core.quiet_hours import Window, written
 from duly.core.unsubscribe import SECRET_BYTES_MIN, Links
 from duly.errors import ConfigError, SchemaError
+from duly.intake import Purposes
+from duly.intake.quiet import QuietHours
 from duly.ports import Provider, Store, Transport, Views
 from duly.runtime.clock import SystemClock, SystemDice
 from duly.runtime.config import Config, Secret, Smtp, Webhook
 from duly.runtime.config import Template as ConfiguredTemplate
-from duly.runtime.quiet import QuietHours
 from duly.runtime.versions import PinnedTemplates
 from duly.runtime.worker import Plant
 
@@ -34,12 +37,15 @@ __all__ = [
     "ConfiguredPolicies",
     "account_zones",
     "channels",
+    "chosen_hours",
+    "endpoint_names",
     "limits",
     "links",
     "open_plant",
     "open_store",
     "open_views",
     "provider",
+    "purposes",
     "templates",
     "transport",
     "unsubscribe_secrets",
@@ -97,14 +103,38 @@ def account_zones(config: Config) -> dict[str, str | None]:
     return {name: account.zone for name, account in config.accounts.items()}
 
 
+def endpoint_names(config: Config, namespace: str) -> dict[bytes, str]:
+    """The configured endpoints' names, by the ids that the ledger knows them by."""
+    return {keys.endpoint_id(namespace, one.url): name for name, one in config.endpoints.items()}
+
+
+def chosen_hours(config: Config) -> str:
+    """What stands for the quiet hours and caps of all accounts: it differs where one of these, or a zone, does."""
+    chosen = [
+        (name, one.zone, [written(window) for window in one.windows], one.quiet_purposes, sorted(one.caps.items()))
+        for name, one in sorted(config.accounts.items())
+        if one.windows or one.caps
+    ]
+    return hashlib.sha256(repr(chosen).encode()).hexdigest()
+
+
+def purposes(config: Config) -> Purposes:
+    """The purposes that the configuration names: in an account's caps and quiet hours, and for mail of all."""
+    return Purposes(
+        {name: (*one.caps, *(one.quiet_purposes or ())) for name, one in config.accounts.items()},
+        config.unsubscribe.purposes if config.unsubscribe else (),
+    )
+
+
 def limits(config: Config) -> dict[str, Limits]:
     """The limits of each provider, by its name."""
     return {name: Limits(attempts_max=provider.max_attempts) for name, provider in config.providers.items()}
 
 
 def templates(config: Config) -> TemplateSet:
-    """The compiled templates. Raises ConfigError, naming template and line."""
-    return TemplateSet({name: _template(name, one) for name, one in config.templates.items()})
+    """The compiled templates, with that of summaries. Raises ConfigError, naming template and line."""
+    configured = {name: _template(name, one) for name, one in config.templates.items()}
+    return TemplateSet({LATE_SUMMARY.name: LATE_SUMMARY, **configured})
 
 
 def _template(name: str, one: ConfiguredTemplate) -> Template:
@@ -173,6 +203,8 @@ async def open_plant(config: Config, *, freeze_garbage: bool = True) -> AsyncIte
             dice=SystemDice(),
             lease_seconds=config.lease_seconds,
             quiet=QuietHours(policies, account_zones(config)),
+            endpoint_names=endpoint_names(config, namespace),
+            chosen=chosen_hours(config),
             learn=pinned.learn,
         )
         if freeze_garbage:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from duly.core.model import NewReminder, Scheduled
 from duly.core.revising import Revised
@@ -23,15 +23,17 @@ from duly.ports import Store
 from duly.runtime.outage import Outage
 from duly.runtime.recipient_zones import KnownZones
 
-__all__ = ["IMPORT_BATCH_ROWS", "Imported", "Rejects", "import_rows"]
+__all__ = ["IMPORT_BATCH_ROWS", "LEFT_OUT_TOLD_ROWS_MAX", "Imported", "LeftOut", "Misspelt", "Rejects", "import_rows"]
 
 IMPORT_BATCH_ROWS: Final = 1_000
+LEFT_OUT_TOLD_ROWS_MAX: Final = 20
+MISSPELT_ROWS_MAX: Final = 3
 
 NOT_NEWER: Final = ("event_version", "it is not newer than the version on record; versions never go back")
 _WHY: Final[Mapping[Scheduled | Revised, tuple[str, str]]] = {
     Scheduled.CONFLICT: (
         "idempotency_key",
-        "this key was submitted before with another body; use a new key, or the same body",
+        "this key was submitted before with another body; use a new key, the same body, or a higher event_version",
     ),
     Scheduled.OLDER: NOT_NEWER,
     Scheduled.NO_RECIPIENT: ("to.id", "nobody goes by this id in this account; give an address"),
@@ -67,6 +69,29 @@ class Rejects(Protocol):
         ...
 
 
+class Misspelt(NamedTuple):
+    """A row that was taken, its purpose, and the known one that may be meant."""
+
+    line: int
+    purpose: str
+    near: str
+
+
+class LeftOut(NamedTuple):
+    """A row that revised its reminder, and the offsets of it that were sent before and so do not come again."""
+
+    line: int
+    idempotency_key: str
+    labels: tuple[str, ...]
+
+
+class _Done(NamedTuple):
+    """What became of one row; `left_out` as in `Plan`."""
+
+    answer: Answer
+    left_out: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class Imported:
     """What an import did, in the words of `duly import --json`."""
@@ -76,6 +101,10 @@ class Imported:
     already: int = 0
     rejected: int = 0
     revised: int = 0
+    left_out: int = 0  # of these, rows with an offset that was sent before
+    left_out_rows: list[LeftOut] = field(default_factory=list)  # the first of them
+    likely_misspelt: int = 0  # rows that were taken, and whose purpose is near a known one
+    first_misspelt: list[Misspelt] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -86,6 +115,7 @@ class _Batch:
     accepted: list[NewReminder]
     origins: list[tuple[int, Mapping[str, Any]]]
     rejections: list[tuple[int, Rejection, Mapping[str, Any] | None]]
+    misspelt: list[Misspelt] = field(default_factory=list)
 
 
 async def import_rows(
@@ -151,41 +181,53 @@ class _Reader:
             self._zones.introduce(reminder)
             batch.accepted.append(reminder)
             batch.origins.append((line, row))
+            if near := self._intake.near_purpose(reminder):
+                batch.misspelt.append(Misspelt(line, reminder.purpose, near))
 
 
-async def _write(store: Store, outage: Outage, batch: _Batch) -> list[Answer]:
+async def _write(store: Store, outage: Outage, batch: _Batch) -> list[_Done]:
     if not batch.accepted:
         return []
     scheduled = await outage.until_done(lambda: store.schedule(batch.accepted))
     return [
-        await _revise(store, outage, new) if answer is Scheduled.NEWER else answer
+        await _revise(store, outage, new) if answer is Scheduled.NEWER else _Done(answer)
         for answer, new in zip(scheduled, batch.accepted, strict=True)
     ]
 
 
-async def _revise(store: Store, outage: Outage, new: NewReminder) -> Revised:
+async def _revise(store: Store, outage: Outage, new: NewReminder) -> _Done:
     """A lost answer is asked for again: then the version on record may be this very one."""
     wish = Wish(new, ACTOR, NEWER_VERSION, newer_only=True)
-    revised = await outage.until_done(lambda: revise_reminder(store, zones.known, wish))
-    if revised is not Revised.NOT_NEWER:
-        return revised
+    plan = await outage.until_done(lambda: revise_reminder(store, zones.known, wish))
+    if plan.answer is not Revised.NOT_NEWER:
+        return _Done(plan.answer, plan.left_out)
     (answer,) = await outage.until_done(lambda: store.schedule([new]))
-    return Revised.MOVED if answer is Scheduled.ALREADY else revised
+    return _Done(Revised.MOVED if answer is Scheduled.ALREADY else plan.answer)
 
 
-def _record(report: Imported, batch: _Batch, answers: list[Answer], rejects: Rejects) -> None:
-    """Count the answers and set rejected rows aside."""
+def _record(report: Imported, batch: _Batch, done: list[_Done], rejects: Rejects) -> None:
+    """Count the answers, and set rejected rows aside."""
     report.rows += batch.read
-    for answer, (line, row) in zip(answers, batch.origins, strict=True):
+    report.likely_misspelt += len(batch.misspelt)
+    report.first_misspelt = [*report.first_misspelt, *batch.misspelt][:MISSPELT_ROWS_MAX]
+    for (answer, left_out), new, (line, row) in zip(done, batch.accepted, batch.origins, strict=True):
         if answer is Scheduled.CREATED:
             report.created += 1
         elif answer is Scheduled.ALREADY:
             report.already += 1
         elif answer is Revised.MOVED:
             report.revised += 1
+            _leave_out(report, LeftOut(line, new.key, left_out))
         else:
             field, reason = _WHY[answer]
             batch.rejections.append((line, Rejection(reason, field), row))
     report.rejected += len(batch.rejections)
     for line, rejection, origin in sorted(batch.rejections, key=lambda item: item[0]):
         rejects.write(line, rejection, origin)
+
+
+def _leave_out(report: Imported, row: LeftOut) -> None:
+    """Count a row that does not do all that it says."""
+    report.left_out += bool(row.labels)
+    if row.labels and len(report.left_out_rows) < LEFT_OUT_TOLD_ROWS_MAX:
+        report.left_out_rows.append(row)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Final, NamedTuple
 
 from duly.core.model import NewReminder
 from duly.core.revising import Revised
-from duly.core.schedule import ONCE, Schedule, is_set
-from duly.core.upcoming import next_after
+from duly.core.schedule import ONCE, Schedule, is_set, slots_since
+from duly.core.upcoming import Upcoming, next_after, upcoming
 from duly.flows.revise import Wish, revise_reminder
 from duly.intake import Intake, Rejection, zones
 from duly.ports import Store
@@ -54,6 +54,9 @@ class Rescheduled(NamedTuple):
     label: str | None = None
     due_at: datetime | None = None
     zone: str | None = None
+    left_out: tuple[str, ...] = ()  # labels that were sent, or may have been: they do not come again
+    at_once: Sequence[str] = ()  # labels that are due already, and of use still
+    expired: Sequence[str] = ()  # labels of which nothing comes, because their deadlines have passed
 
 
 async def reschedule(store: Store, intake: Intake, reminder: bytes, times: NewTimes, order: Order) -> Rescheduled:
@@ -61,14 +64,17 @@ async def reschedule(store: Store, intake: Intake, reminder: bytes, times: NewTi
     submitted = await store.views().submission(reminder)
     now = (await store.due(0)).now
     new = await _taken(store, intake, resubmitted(submitted, times), now)
+    _refuse_what_is_over(new, now)
     wish = Wish(new, order.actor, order.reason, again=order.again, keep_body=True, wake=True)
-    answer = await revise_reminder(store, zones.known, wish)
+    answer, *_, left_out = await revise_reminder(store, zones.known, wish)
     if answer is not Revised.MOVED:
         return Rescheduled(answer)
-    shown = await store.views().show_reminder(reminder)
+    shown, left = await store.views().show_reminder(reminder), (await store.standing(reminder, ())).schedule
+    late, over = _behind_now(_occurrences(replace(new, schedule=left)), now)
     if shown["next_due_at"] is None:  # a tick was there before us
-        return Rescheduled(answer, new.next_label or ONCE, new.next_due_at, new.zone)
-    return Rescheduled(answer, shown["next_label"], datetime.fromisoformat(shown["next_due_at"]), shown["zone"])
+        return Rescheduled(answer, new.next_label or ONCE, new.next_due_at, new.zone, left_out, late, over)
+    due_at = datetime.fromisoformat(shown["next_due_at"])
+    return Rescheduled(answer, shown["next_label"], due_at, shown["zone"], left_out, late, over)
 
 
 async def _taken(store: Store, intake: Intake, raw: Mapping[str, Any], now: datetime) -> NewReminder:
@@ -114,3 +120,32 @@ def _behind(new: NewReminder, now: datetime) -> NewReminder:
 
 def _zone(new: NewReminder) -> tzinfo | None:
     return None if new.zone is None else zones.find(new.zone, "zone")
+
+
+# --- what lies behind now ------------------------------------------------------------------------
+
+
+def _occurrences(new: NewReminder) -> list[Upcoming]:
+    """Those of a reminder that has a few; of one that repeats none, because it goes on behind now."""
+    if new.schedule is None:
+        return [Upcoming(ONCE, new.next_due_at, new.deadline_at)]
+    schedule, clocks = Schedule.from_text(new.schedule), _zone(new)
+    if schedule.repeat is not None:
+        return []
+    slots = slots_since(schedule, clocks, datetime.min.replace(tzinfo=UTC))
+    return [upcoming(schedule, clocks, slot, new.late_until or new.deadline) for slot in slots]
+
+
+def _behind_now(occurrences: Sequence[Upcoming], now: datetime) -> tuple[list[str], list[str]]:
+    """The labels of those that are due already: of use still, and not any more."""
+    due = [one for one in occurrences if one.due_at <= now]
+    return [one.label for one in due if one.deadline_at > now], [one.label for one in due if one.deadline_at <= now]
+
+
+def _refuse_what_is_over(new: NewReminder, now: datetime) -> None:
+    """Raises Rejection where nothing would come of it: every deadline has passed."""
+    few = _occurrences(new)
+    if few and all(one.deadline_at <= now for one in few):
+        what = "it lies" if len(few) == 1 else "they all lie"
+        reason = f"nothing would come of it: {what} in the past with the deadline; give a later time, or a deadline"
+        raise Rejection(reason, "starts_at" if new.schedule else "notify_at")

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 
@@ -23,8 +23,9 @@ from duly.runtime.config import Config
 from duly.runtime.telemetry import configure
 from duly.runtime.worker import TALLY_WORDS, Worker
 
-__all__ = ["run_worker", "run_workers"]
+__all__ = ["run_on_loop", "run_worker", "run_workers", "stop_on_signals"]
 
+T = TypeVar("T")
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 LEFT_AT_ONCE: Final = 130
 DESCRIPTORS_MAX: Final = 65_536
@@ -43,7 +44,7 @@ def run_worker(config: Config, *, idle_after: float | None, ticks: bool) -> dict
     configure(debug=bool(os.environ.get("DULY_DEBUG")))
     started = time.monotonic()
     _raise_descriptors()
-    tally = _run(_work(config, idle_after, ticks=ticks))
+    tally = run_on_loop(_work(config, idle_after, ticks=ticks))
     return {**tally, "seconds": round(time.monotonic() - started, 3)}
 
 
@@ -100,11 +101,11 @@ def _ask_to_leave(children: list[subprocess.Popen[bytes]]) -> None:
 async def _work(config: Config, idle_after: float | None, *, ticks: bool) -> dict[str, int]:
     async with open_plant(config) as plant:
         worker = Worker(plant, worker_name(), ticks=ticks)
-        _stop_on_signals(worker)
+        stop_on_signals(worker.stop)
         return await worker.run(idle_after=idle_after)
 
 
-def _stop_on_signals(worker: Worker) -> None:
+def stop_on_signals(drain: Callable[[], object]) -> None:
     """The first signal drains; the second leaves at once, which the ledger is made for."""
     loop = asyncio.get_running_loop()
     asked = False
@@ -114,13 +115,13 @@ def _stop_on_signals(worker: Worker) -> None:
         if asked:
             os._exit(LEFT_AT_ONCE)
         asked = True
-        worker.stop()
+        drain()
 
     for number in SIGNALS:
         loop.add_signal_handler(number, stop)
 
 
-def _run(main: Coroutine[Any, Any, dict[str, int]]) -> dict[str, int]:
+def run_on_loop(main: Coroutine[Any, Any, T]) -> T:
     """On uvloop where it is installed: it is faster, and nothing needs it."""
     try:
         import uvloop

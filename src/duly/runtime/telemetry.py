@@ -13,7 +13,7 @@ import traceback
 from datetime import datetime
 from typing import Any
 
-__all__ = ["Telemetry", "configure"]
+__all__ = ["ServerTelemetry", "Telemetry", "configure"]
 
 
 def configure(*, debug: bool = False) -> None:
@@ -63,6 +63,15 @@ class Telemetry:
         """The database answers again."""
         self._log.warning("database_back", away_seconds=round(seconds, 1))
 
+    def provider_failing(self, provider: str, endpoint: str | None, attempts: int, why: str) -> None:
+        """So many attempts in a row got no answer from a provider, or from one endpoint of it."""
+        self._log.warning("provider_failing", provider=provider, endpoint=endpoint, attempts=attempts, why=why)
+
+    def provider_answers(self, provider: str, endpoint: str | None, attempts: int, seconds: float) -> None:
+        """One that was told to fail answers again."""
+        where = {"provider": provider, "endpoint": endpoint}
+        self._log.warning("provider_answers", **where, attempts=attempts, away_seconds=round(seconds, 1))
+
     def unrecorded(self, requests: int) -> None:
         """The worker left while the database was away: these requests' outcomes will be found out after their lease."""
         self._log.error("left_unrecorded", requests=requests)
@@ -92,10 +101,37 @@ class Telemetry:
         self._log.error("killed_its_workers", deliveries=deliveries)
 
     def loop_failed(self, loop: str, error: BaseException) -> None:
-        """A bug: a loop of the worker raised what it should not.
+        """A bug: a loop of the worker raised what it should not."""
+        self._log.error("loop_failed", loop=loop, **_bug(error))
 
-        Where is told, and not what: an exception's words may hold an address.
-        """
-        last = traceback.extract_tb(error.__traceback__)[-1:]
-        place = f"{last[0].filename}:{last[0].lineno}" if last else "unknown"
-        self._log.error("loop_failed", loop=loop, error=type(error).__name__, at=place)
+
+class ServerTelemetry:
+    """The events of a server. A request is told by its route, never by its path: the token of a link is in that."""
+
+    def __init__(self) -> None:
+        import structlog
+
+        self._log = structlog.get_logger()
+
+    def answered(self, method: str, route: str | None, status: int, seconds: float) -> None:
+        """A request was answered; `route` is None where nothing is served under its path."""
+        self._log.info("request", method=method, route=route, status=status, seconds=round(seconds, 4))
+
+    def not_recorded(self, why: str) -> None:
+        """Somebody wanted to opt out, and the ledger has not heard it."""
+        self._log.warning("opt_out_not_recorded", why=why)
+
+    def draining(self) -> None:
+        """No more connections; requests under way are finished."""
+        self._log.info("server_draining")
+
+    def request_failed(self, error: BaseException) -> None:
+        """A bug: the answer to a request raised what it should not."""
+        self._log.error("request_failed", **_bug(error))
+
+
+def _bug(error: BaseException) -> dict[str, str]:
+    """Where it is, and not what: an exception's words may hold an address."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    place = f"{last[0].filename}:{last[0].lineno}" if last else "unknown"
+    return {"error": type(error).__name__, "at": place}

@@ -54,7 +54,7 @@ def preview(config: Config, submitted: Mapping[str, Any], channel: str | None) -
     templates = bootstrap.templates(config)
     reminder = _taken(config, templates, submitted)
     chosen = _channel(reminder, channel)
-    identity = keys.delivery_id(config.namespace or STAND_IN, reminder.account, reminder.key, ONCE, chosen)
+    identity = keys.delivery_id(config.namespace or STAND_IN, reminder.account, reminder.key, _label(reminder), chosen)
     row = _specimen(reminder, chosen, _address(reminder, chosen), identity)
     content = templates.render(row)
     text = sms.to_gsm(content.text) if templates.source(row.template).sms_to_gsm else content.text
@@ -105,11 +105,19 @@ def _taken(config: Config, templates: TemplateSet, submitted: Mapping[str, Any])
     from duly.intake import Intake
 
     everything = {str(channel): STAND_IN for channel in Channel}
-    intake = Intake(config.namespace or STAND_IN, templates, everything, bootstrap.account_zones(config).get)
+    zones, purposes = bootstrap.account_zones(config), bootstrap.purposes(config)
+    intake = Intake(config.namespace or STAND_IN, templates, everything, zones.get, purposes)
     reminder = intake.accept(submitted, datetime.now(UTC))
     if not reminder.contacts:
-        raise InputError("to: it is an id alone, and only the ledger knows who that is; add a name and an address")
+        raise InputError(
+            "to: it is an id alone, and only the ledger knows who that is; add --from-ledger, or a name and an address"
+        )
     return reminder
+
+
+def _label(reminder: NewReminder) -> str:
+    """Of its first occurrence."""
+    return reminder.next_label or ONCE
 
 
 def _channel(reminder: NewReminder, wanted: str | None) -> Channel:
@@ -151,7 +159,7 @@ def _specimen(reminder: NewReminder, channel: Channel, address: str, identity: b
         reminder=reminder.id,
         reminder_key=reminder.key,
         reminder_status="active",
-        occurrence=ONCE,
+        occurrence=_label(reminder),
         lane=reminder.lane,
         due_at=reminder.next_due_at,
         deadline_at=reminder.deadline_at,

@@ -13,11 +13,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Final
 
+from duly.core.keys import endpoint_id, show
 from duly.core.limits import Limits
 from duly.core.model import Claimed
 from duly.errors import StoreError, StoreUnavailable
@@ -34,6 +35,7 @@ from duly.runtime.ahead import ClaimAhead
 from duly.runtime.alone import Turns
 from duly.runtime.outage import Outage, patient
 from duly.runtime.telemetry import Telemetry
+from duly.runtime.watching import Outages, watched
 
 __all__ = ["TALLY_WORDS", "Plant", "Worker"]
 
@@ -50,7 +52,13 @@ TALLY_WORDS: Final = (
     "rejected",
     "dead",
     "duplicates_suppressed",
+    "folded",
+    "in_summaries",
 )
+#: What upkeep moves deliveries to, as far as it is counted.
+UPKEEP_WORDS: Final = ("uncertain", "expired", "dead", "sent", "unconfirmed")
+#: Of those that wait for hours and caps that have become others, woken in one transaction.
+LOOK_AGAIN_ROWS: Final = 10_000
 LOOK_SECONDS: Final = 0.2
 FORGET_SECONDS: Final = 600.0
 HEARTBEAT_SECONDS: Final = 5.0
@@ -81,6 +89,8 @@ class Plant:
     dice: Dice
     lease_seconds: float
     quiet: Quiet = anytime
+    endpoint_names: Mapping[bytes, str] = field(default_factory=dict)  # of those that have one, by their ids
+    chosen: str = ""  # stands for the hours and caps that accounts have chosen
     learn: Callable[[Iterable[Claimed]], Awaitable[None]] = knows_enough  # what rendering claimed rows needs
 
 
@@ -124,12 +134,21 @@ class Worker:
         self._telemetry.started([route.provider.name for route in self._routes])
         await self._outage.until_done(self._show_life)  # before anything else: it may find another database
         await self._outage.until_done(lambda: self._plant.store.probe_circuits(list(self._plant.providers)))
+        await self._look_again()
         ending, others = self._ending(), self._others(idle_after)
         await self._stopping.wait()
         await self._drain(ending)
         await _cancel(others)
         self._telemetry.stopped(self.counts())
         return self.counts()
+
+    async def _look_again(self) -> None:
+        """What waits for hours and caps is bound by those of now, if they are others than before."""
+        woken = LOOK_AGAIN_ROWS
+        while woken == LOOK_AGAIN_ROWS and not self._stopping.is_set():
+            woken = await self._outage.until_done(
+                lambda: self._plant.store.look_again(self._plant.chosen, LOOK_AGAIN_ROWS)
+            )
 
     def counts(self) -> dict[str, int]:
         """The tally, in the words of `duly work --json`."""
@@ -225,7 +244,7 @@ class Worker:
 
     async def _keep_up(self) -> int:
         moved = await keep_up(self._store, self.name)
-        self.tally.update({word: moved[word] for word in ("uncertain", "expired", "dead")})
+        self.tally.update({word: moved[word] for word in UPKEEP_WORDS}, in_summaries=moved["sent"])
         if moved["dead"]:
             self._telemetry.killed_workers(moved["dead"])
         return max(moved.values())
@@ -294,7 +313,7 @@ class Worker:
                 for route in self._routes:
                     await self._give_back_all(route)
         await self._wait_for_flights(longest)
-        for transport in (*self._plant.transports.values(), *self._plant.lookers.values()):
+        for transport in (*(route.transport for route in self._routes), *self._plant.lookers.values()):
             await transport.close()
         await self._wait_for_flights(DRAIN_MARGIN_SECONDS)
         if unrecorded := sum(len(route.flights) for route in self._routes):
@@ -318,7 +337,7 @@ class Worker:
         plant = self._plant
         return Route(
             provider=provider,
-            transport=plant.transports[provider.name],
+            transport=watched(plant.transports[provider.name], self._outages(provider.name)),
             templates=plant.templates,
             claims=ClaimAhead(partial(self._claim, provider.name, Cursors())),
             store=self._store,
@@ -331,6 +350,20 @@ class Worker:
             quiet=plant.quiet,
             caps=plant.policies.cap,
         )
+
+    def _outages(self, provider: str) -> Outages:
+        tell = self._telemetry
+        return Outages(
+            lambda url, attempts, why: tell.provider_failing(provider, self._endpoint(url), attempts, why),
+            lambda url, attempts, seconds: tell.provider_answers(provider, self._endpoint(url), attempts, seconds),
+        )
+
+    def _endpoint(self, url: str | None) -> str | None:
+        """As it is told: by its configured name, else by its id, never by its address."""
+        if url is None:
+            return None
+        key = endpoint_id(self._plant.namespace, url)
+        return self._plant.endpoint_names.get(key) or show(key)
 
     async def _claim(self, provider: str, cursors: Cursors, limit: int) -> Batch | None:
         """The next batch. An outage is waited for here: whoever takes what is claimed ahead would hear of it late."""

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from duly.core import keys
+from duly.core.model import NewReminder
 from duly.ports import Answer
 from duly.sim.clocks import Time
 from duly.sim.ledger import Change, Move
@@ -24,7 +25,7 @@ TEXT_CHARACTERS_MAX: Final = 300
 #: Calls that concern every delivery.
 ABOUT_ALL: Final = frozenset({"open_guard", "close_guard"})
 EVERYBODY: Final = frozenset({"everybody", "operator", "world"})
-WISHES: Final = frozenset({"schedule", "cancel", "suppress", "reschedule"})
+WISHES: Final = frozenset({"schedule", "cancel", "record_consent", "revise"})
 
 
 class Line(NamedTuple):
@@ -69,6 +70,8 @@ class History:
 def _mentions(value: Any, ids: Collection[bytes]) -> bool:
     if isinstance(value, bytes):
         return value in ids
+    if isinstance(value, NewReminder):
+        return value.id in ids
     if isinstance(value, str):
         return len(value) == keys.SHOWN_CHARACTERS and keys.parse(value) in ids
     if isinstance(value, tuple | list | frozenset | dict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from duly.core.model import Outcome, Settlement
+from duly.core.states import State
 from duly.sim.checkers import CHECKERS
 from duly.sim.ledger import Change
 from duly.sim.truth import Checker, Complaint, Left, Promised, Settling, Taken, Truth, Violation
@@ -21,10 +22,14 @@ class Judge:
 
     def changed(self, change: Change) -> None:
         """After a commit."""
+        for _, after in change.moves:
+            if after.state is State.LEASED:
+                self.truth.facts.claimed_us[after.id] = change.at_us
         self._ask(lambda checker: checker.changed(change, self.truth))
 
     def left(self, left: Left) -> None:
         """When a message leaves."""
+        self.truth.facts.now.left.add((left.delivery, left.number))
         self._ask(lambda checker: checker.left(left, self.truth))
 
     def taken(self, taken: Taken) -> None:
@@ -52,6 +57,8 @@ class Judge:
     def restored(self) -> None:
         """The ledger has another past: an era begins."""
         self.truth.era += 1
+        self.truth.expect_no_revision()
+        self.truth.facts.put_back()
         for checker in self._checkers:
             checker.restored()
 

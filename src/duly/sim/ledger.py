@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from duly.core.model import Outcome
 from duly.core.states import FINAL, State
+from duly.sim.clocks import Time
 from duly.sim.turns import NEVER_US
 from duly.stores.loader import statements
 
@@ -84,6 +85,7 @@ class EventRow(NamedTuple):
     actor: str
     reason: str
     evidence: str | None
+    reminder: bytes | None = None
 
 
 class Change(NamedTuple):
@@ -110,6 +112,9 @@ def _statements() -> dict[str, str]:
     text = resources.files("duly.sim").joinpath("ledger.sql").read_text(encoding="utf-8")
     return dict(statements(text))
 
+
+#: A cron expression comes again in a year. What is due so late is not waited for.
+FAR_US: Final = Time().after(200 * 86400.0)
 
 STATES: Final = {state.value: state for state in State}
 OUTCOMES: Final = {outcome.value: outcome for outcome in Outcome}
@@ -203,7 +208,7 @@ class Ledger:
     def _moments(self) -> dict[str, int]:
         """From when on there is something to do, for each duty."""
         due = self._row("next_due")[0]
-        moments = {"tick": NEVER_US if due is None else due}
+        moments = {"tick": NEVER_US if due is None or due > FAR_US else due}
         for row in self.standing.values():
             if row.state not in FINAL:
                 for duty, moment in _duties(row):

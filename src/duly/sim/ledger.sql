@@ -18,17 +18,15 @@ select rowid, delivery_id, number, started_at, worker, payload_hash from attempt
 select delivery_id, number, outcome, request_id, covered from attempt_result;
 
 -- name: events_after
-select id, delivery_id, kind, from_state, to_state, actor, reason, evidence from event where id > :seen order by id;
+select id, delivery_id, kind, from_state, to_state, actor, reason, evidence, reminder_id from event where id > :seen order by id;
 
 -- name: forbidden
--- Why nothing may be begun for these deliveries: the reminder or the delivery is cancelled, or the contact suppressed.
-select d.id,
-       case when r.status = 'cancelled' then 'cancelled' when w.called_off then 'called off' else 'suppressed' end
+-- Why nothing may be begun for these deliveries: the reminder or the delivery is cancelled.
+select d.id, case when r.status = 'cancelled' then 'cancelled' else 'called off' end
 from delivery d
 join work w on w.delivery_id = d.id
 join reminder r on r.id = d.reminder_id
-join contact k on k.id = d.contact_id
-where r.status = 'cancelled' or w.called_off or k.suppressed is not null;
+where r.status = 'cancelled' or w.called_off;
 
 -- name: next_due
 select min(next_due_at) from reminder where next_due_at is not null and status = 'active';

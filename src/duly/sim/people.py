@@ -7,31 +7,34 @@ what the backup does not remember is asked for once more, from the book, as an o
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from duly.core import keys
+from duly.core.consent import ALL, Kind, Said
 from duly.core.model import Channel, NewContact, NewReminder
+from duly.core.schedule import ONCE
 from duly.core.states import State
-from duly.errors import InputError, NotFound, StoreUnavailable
 from duly.flows.holds import Verdict, decide_hold
 from duly.flows.redrive import redrive
-from duly.ports import Store
+from duly.flows.revise import Wish, revise_reminder
+from duly.intake import zones
+from duly.ports import NewConsent, Store
+from duly.sim.asking import APPLICATION, Ask, if_there, until_answered
 from duly.sim.chance import Chance
 from duly.sim.clocks import Time
+from duly.sim.errands import Errands, going_on
+from duly.sim.facts import NAMESPACE, recipient_id, reminder_id
 from duly.sim.plan import Feature, Plan, ReminderPlan
-from duly.sim.truth import OPERATOR, Truth
+from duly.sim.truth import OPERATOR, Expected, Truth
 from duly.sim.turns import Turn
-from duly.sim.workers import NAMESPACE
 
-__all__ = ["APPLICATION", "People", "until_answered"]
+__all__ = ["People", "delivery_of"]
 
-RETRY_SECONDS: Final = (0.1, 5.0)
-RETRY_DOUBLINGS_MAX: Final = 8
 ON_ITS_WAY: Final = frozenset({State.READY, State.LEASED, State.WAITING})
 
 
@@ -49,12 +52,15 @@ AT_WORST: Final[Mapping[Feature, Sequence[State | Cue]]] = {
     Feature.CANCELS: (State.SENDING, Cue.IN_DOUBT),
     Feature.OPT_OUTS: (State.LEASED,),
     Feature.RESCHEDULES: (Cue.JUST_DUE,),
+    Feature.CONSENTS: (State.READY, State.LEASED),
+    Feature.PAUSES: (State.LEASED, State.WAITING),
+    Feature.PERSONS: (State.READY, State.LEASED),
 }
 JUST_DUE_SECONDS: Final = (0.0005, 1.0)
 WISH_PART: Final = 0.5
-APPLICATION: Final = "application"
+#: Pauses matter in moments that are short, so there are more of them.
+PAUSE_PART: Final = 0.9
 
-Wish = Callable[[], Awaitable[object]]
 Do = Callable[[NewReminder], Coroutine[Any, Any, None]]
 
 
@@ -62,7 +68,7 @@ class Entry(NamedTuple):
     """Something that was asked for, and when it was answered."""
 
     at_us: int
-    wish: Wish
+    wish: Ask
 
 
 @dataclass(slots=True)
@@ -71,9 +77,9 @@ class Book:
 
     entries: list[Entry] = field(default_factory=list)
 
-    def since(self, us: int) -> list[Entry]:
-        """What was answered from a moment on."""
-        return [entry for entry in self.entries if entry.at_us >= us]
+    def since(self, us: int) -> Iterator[Entry]:
+        """What was answered from a moment on, and meanwhile, while somebody reads: the last word stays the last."""
+        return (entry for entry in self.entries if entry.at_us >= us)
 
 
 @dataclass(slots=True)
@@ -85,8 +91,8 @@ class People:
     time: Time
     chance: Chance
     truth: Truth
+    is_calm: Callable[[], bool] = lambda: False  # whether faults have stopped
     book: Book = field(default_factory=Book)
-    cancelled: set[str] = field(default_factory=set)
 
     def doings(self) -> Iterator[tuple[str, Callable[[], Coroutine[Any, Any, None]]]]:
         """Each thing that somebody does, by the name of who does it."""
@@ -94,14 +100,14 @@ class People:
             chance = Chance(self.plan.seed, f"wishes about {reminder.key}")
             yield APPLICATION, lambda reminder=reminder: self._submit(reminder)  # type: ignore[misc]
             for feature, do in self._later().items():
-                if chance.happens(WISH_PART) and self.plan.has(feature):
+                if chance.happens(PAUSE_PART if feature is Feature.PAUSES else WISH_PART) and self.plan.has(feature):
                     yield APPLICATION, partial(self._do, reminder, feature, do)
         if self.plan.has(Feature.REDRIVES):
             yield OPERATOR, self._redrive_now_and_then
         if self.plan.has(Feature.DECISIONS):
             yield OPERATOR, self._decide_holds
 
-    async def ask(self, wish: Wish) -> None:
+    async def ask(self, wish: Ask) -> None:
         """Ask until the answer is there, and write it down."""
         await until_answered(self.time, self.chance, wish)
         self.book.entries.append(Entry(self.time.us, wish))
@@ -109,11 +115,15 @@ class People:
     # --- the application -------------------------------------------------------------------------
 
     def _later(self) -> dict[Feature, Do]:
+        errands = Errands(self.plan, self.store, self.time, self.chance, self.ask, self.is_calm)
         return {
             Feature.CANCELS: self._cancel,
             Feature.OPT_OUTS: self._opt_out,
             Feature.RESCHEDULES: self._reschedule,
             Feature.SUBMITTED_TWICE: self._schedule,
+            Feature.CONSENTS: errands.speak,
+            Feature.PAUSES: errands.pause,
+            Feature.PERSONS: errands.change,
         }
 
     async def _submit(self, wanted: ReminderPlan) -> None:
@@ -127,7 +137,7 @@ class People:
         cue = self._cue(feature)
         if cue is Cue.JUST_DUE:
             latest, cue = wanted.due_at + self.chance.spread(*JUST_DUE_SECONDS), None
-        delivery = _delivery(reminder, self.chance.pick(reminder.channels))
+        delivery = delivery_of(reminder, self.chance.pick(reminder.channels), reminder.next_label or ONCE)
         await Turn("later", Time().after(latest), None if cue is None else lambda: self._stands(delivery, cue))
         await do(reminder)
 
@@ -149,47 +159,65 @@ class People:
     async def _schedule(self, reminder: NewReminder) -> None:
         await self.ask(lambda: self.store.schedule([reminder]))
         for channel in reminder.channels:
-            if reminder.key not in self.cancelled:
-                self.truth.expected.setdefault(_delivery(reminder, channel), f"{reminder.key} by {channel}")
+            if reminder.schedule is None:
+                wanted = Expected(reminder.id, f"{reminder.key} by {channel}")
+                self.truth.expected.setdefault(delivery_of(reminder, channel), wanted)
 
     async def _cancel(self, reminder: NewReminder) -> None:
         """What was cancelled may never have become a delivery."""
-        delivery = _delivery(reminder, self.chance.pick(reminder.channels))
+        delivery = delivery_of(reminder, self.chance.pick(reminder.channels), reminder.next_label or ONCE)
         whole = self.chance.happens(0.5)
         target = {"reminder": reminder.id, "delivery": None} if whole else {"reminder": None, "delivery": delivery}
-        await self.ask(lambda: _if_there(self.store.cancel(APPLICATION, "not needed any more", **target)))
-        if whole:
-            self.cancelled.add(reminder.key)
-            for channel in reminder.channels:
-                self.truth.expected.pop(_delivery(reminder, channel), None)
+        await self.ask(lambda: if_there(self.store.cancel(APPLICATION, "not needed any more", **target)))
 
     async def _opt_out(self, reminder: NewReminder) -> None:
-        contact = self.chance.pick(reminder.contacts).id
-        await self.ask(lambda: _if_there(self.store.suppress(APPLICATION, "opted_out", contact)))
+        said = Said(Kind.OPT_OUT, ALL, None, APPLICATION, "wants no more")
+        told = [NewConsent(self.chance.pick(reminder.contacts), said)]
+        await self.ask(lambda: self.store.record_consent(APPLICATION, reminder.account, told))
 
     async def _reschedule(self, reminder: NewReminder) -> None:
+        """One that goes on has new words, and keeps its slots."""
         due = self.time.now() + timedelta(seconds=self.chance.between(-60.0, self.plan.horizon_seconds * 0.3))
         lasts = reminder.deadline_at - reminder.next_due_at
-        await self.ask(lambda: _if_there(self.store.reschedule(APPLICATION, "moved", reminder.id, due, due + lasts)))
+        moved = replace(reminder, notify_at=due.isoformat(), next_due_at=due, deadline_at=due + lasts)
+
+        async def wish() -> object:
+            new = moved if reminder.schedule is None else self._ahead(reminder, lasts)
+            if new is None:
+                return None
+            wanted = Wish(new, APPLICATION, "moved", keep_body=True, wake=True)
+            return await if_there(revise_reminder(self.store, zones.known, wanted))
+
+        await self.ask(wish)
+
+    def _ahead(self, reminder: NewReminder, lasts: timedelta) -> NewReminder | None:
+        """One that goes on, with other words, from its next slot on; None if nothing is left of it."""
+        slots = self.truth.facts.slots(self.truth.facts.reminders[reminder.id])
+        behind = next((slot for slot in slots if slot.due_at > self.time.now()), None)
+        said = replace(reminder, data=json.dumps({"text": "in other words"}))
+        if behind is None or reminder.missed is None:  # what has offsets stays as it was submitted
+            return None if behind is None else said
+        return replace(said, next_label=behind.label, next_due_at=behind.due_at, deadline_at=behind.due_at + lasts)
 
     def _reminder(self, wanted: ReminderPlan) -> NewReminder:
         """The same values every time: a repeat is the same body."""
+        person = self.plan.person(wanted.recipient)
         due = Time.moment(Time().after(wanted.due_at))
         contacts = tuple(_contact(wanted, channel) for channel in wanted.channels)
         data = {"text": f"for {wanted.recipient}", "poison": wanted.poison, "unrenderable": wanted.unrenderable}
-        return NewReminder(
-            id=keys.reminder_id(NAMESPACE, wanted.account, wanted.key),
+        once = NewReminder(
+            id=reminder_id(wanted),
             account=wanted.account,
             key=wanted.key,
             body_hash=keys.payload_hash(wanted.key.encode()),
-            recipient=keys.recipient_id(NAMESPACE, wanted.account, wanted.recipient),
+            recipient=recipient_id(wanted),
             recipient_ref=wanted.recipient,
             recipient_name=None,
-            recipient_zone=None,
+            recipient_zone=person.zone,
             recipient_locale=None,
             contacts=contacts,
             channels=wanted.channels,
-            template="note",
+            template=wanted.template,
             data=json.dumps(data),
             to=json.dumps({"id": wanted.recipient}),
             notify_at=due.isoformat(),
@@ -199,9 +227,11 @@ class People:
             deadline_at=due + timedelta(seconds=wanted.lasts),
             late="drop",
             lane=wanted.lane,
-            purpose="service",
+            purpose=wanted.purpose,
             event_version=None,
+            recipient_quiet_hours=person.quiet,
         )
+        return once if wanted.course is None else going_on(once, wanted.course, person.zone, int(wanted.lasts))
 
     # --- the operator ----------------------------------------------------------------------------
 
@@ -230,34 +260,14 @@ class People:
         verdict = self.chance.pick(verdicts)
 
         async def wish() -> object:
-            return await _if_there(decide_hold(self.store, delivery, verdict, f"{verdict}_after_a_call", OPERATOR))
+            return await if_there(decide_hold(self.store, delivery, verdict, f"{verdict}_after_a_call", OPERATOR))
 
         await until_answered(self.time, self.chance, wish)
 
 
-async def until_answered(time: Time, chance: Chance, wish: Wish) -> None:
-    """Repeat a wish until the database has answered."""
-    tries = 0
-    while True:
-        try:
-            await wish()
-        except StoreUnavailable:
-            tries += 1
-            await Turn("retry", time.after(chance.spread(*RETRY_SECONDS) * 2.0 ** min(tries, RETRY_DOUBLINGS_MAX)))
-        else:
-            return
-
-
-async def _if_there(wish: Awaitable[object]) -> object:
-    """What is not there, or not any more, is no trouble of ours."""
-    try:
-        return await wish
-    except (NotFound, InputError) as error:
-        return error
-
-
-def _delivery(reminder: NewReminder, channel: Channel) -> bytes:
-    return keys.delivery_id(NAMESPACE, reminder.account, reminder.key, "once", channel)
+def delivery_of(reminder: NewReminder, channel: Channel, label: str = ONCE) -> bytes:
+    """The delivery of an occurrence by a channel."""
+    return keys.delivery_id(NAMESPACE, reminder.account, reminder.key, label, channel)
 
 
 def _contact(wanted: ReminderPlan, channel: Channel) -> NewContact:

@@ -9,17 +9,19 @@ ISSTA 2012). A plan is a value, so that a failing one can be made smaller and ru
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
+from duly.core.caps import Cap
 from duly.core.limits import DEATHS_MAX, LEASE_MARGIN_SECONDS, Limits
 from duly.core.model import Capabilities, Channel, HoldPolicy, Lane, OnDoubt
 from duly.sim.chance import Chance
 from duly.sim.faults import Kind
+from duly.sim.times import ACCOUNT_ZONE, ZONES, Course, draw_course, draw_window, slots_of
 
-__all__ = ["Ask", "Feature", "Plan", "ProviderPlan", "Settings", "draw"]
+__all__ = ["ACCOUNTS", "Ask", "Feature", "Person", "Plan", "ProviderPlan", "ReminderPlan", "Settings", "draw"]
 
 ACCOUNTS: Final = ("acme", "harbour", "zenith")
 CHANNELS: Final = (Channel.EMAIL, Channel.SMS, Channel.WEBHOOK)
@@ -37,6 +39,13 @@ class Feature(StrEnum):
     RESTORES = "restores"
     RECEIPTS = "receipts"
     SUBMITTED_TWICE = "submitted_twice"
+    REPEATS = "repeats"  # reminders go on, by rules and before anchors
+    QUIET_HOURS = "quiet_hours"
+    CAPS = "caps"
+    CONSENTS = "consents"  # people opt out of a purpose, and in again; addresses bounce
+    PAUSES = "pauses"  # reminders, accounts and templates stand still for a while
+    PERSONS = "persons"  # recipients move to another zone, close a channel, and are deleted
+    OUTAGES = "outages"  # nobody works for a while
     LIES = "lies"  # receivers refuse now and then what they have accepted, and report it later
 
 
@@ -74,6 +83,8 @@ class Settings:
     template_version: str
     doubts: dict[str, OnDoubt]
     holds: dict[str, HoldPolicy]
+    quiet: dict[str, tuple[str, ...]] = field(default_factory=dict)  # windows of each account; security has none
+    caps: dict[str, Cap] = field(default_factory=dict)  # of each account, for every purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +101,17 @@ class ReminderPlan:
     lane: Lane
     poison: bool
     unrenderable: bool
+    purpose: str = "service"
+    template: str = "note"
+    course: Course | None = None  # how it goes on
+
+
+class Person(NamedTuple):
+    """A recipient: where he lives, and his own quiet hours."""
+
+    recipient: str
+    zone: str | None = None
+    quiet: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +128,11 @@ class Plan:
     reminders: tuple[ReminderPlan, ...]
     settings: tuple[Settings, ...]
     refused: tuple[str, ...]  # recipients whose addresses are rejected
+    persons: tuple[Person, ...] = ()
+
+    def person(self, recipient: str) -> Person:
+        """A recipient, as he comes with his reminders."""
+        return next((one for one in self.persons if one.recipient == recipient), Person(recipient))
 
     def has(self, feature: Feature) -> bool:
         """Whether that is used in this world."""
@@ -145,7 +172,18 @@ MOST_LIKELY: Final[dict[Kind, float]] = {
 #: Lies spoil what can be said about their deliveries, so most worlds have none.
 LIES_PART: Final = 1 / 8
 LIE_LIKELY: Final = (0.05, 0.5)
-HONEST: Final = tuple(feature for feature in Feature if feature is not Feature.LIES)
+#: What an application does with time and persons: in half of the worlds, so that the others stay simple.
+OF_PERSONS: Final = (
+    Feature.REPEATS,
+    Feature.QUIET_HOURS,
+    Feature.CAPS,
+    Feature.CONSENTS,
+    Feature.PAUSES,
+    Feature.PERSONS,
+    Feature.OUTAGES,
+)
+OF_PERSONS_PART: Final = 1 / 2
+HONEST: Final = tuple(feature for feature in Feature if feature is not Feature.LIES and feature not in OF_PERSONS)
 
 
 def draw(seed: int) -> Plan:
@@ -156,7 +194,7 @@ def draw(seed: int) -> Plan:
     faults = tuple((kind, most * chance.spread(0.1, 1.0)) for kind, most in MOST_LIKELY.items() if chance.happens(0.5))
     providers = tuple(_providers(chance))
     likely = dict(faults)
-    return Plan(
+    plain = Plan(
         seed=seed,
         horizon_seconds=horizon,
         steps_max=chance.number(200, 500),
@@ -168,6 +206,7 @@ def draw(seed: int) -> Plan:
         settings=tuple(_settings(chance, providers, number) for number in range(3)),
         refused=tuple(chance.some([_recipient(n) for n in range(RECIPIENTS)], 0.1)),
     )
+    return _with_persons(plain, Chance(seed, "persons"))
 
 
 RECIPIENTS: Final = 4
@@ -284,3 +323,57 @@ def _reminder(
         poison=chance.happens(poison),
         unrenderable=chance.happens(0.03),
     )
+
+
+# --- time and persons ----------------------------------------------------------------------------
+
+
+def _with_persons(plan: Plan, chance: Chance) -> Plan:
+    """The same plan with what its recipients and accounts have chosen; nothing of it where no feature asks for it."""
+    if not chance.happens(OF_PERSONS_PART):
+        return plan
+    features = chance.some(OF_PERSONS, 0.4)
+    persons = tuple(_person(chance, _recipient(number), plan.horizon_seconds) for number in range(RECIPIENTS))
+    return replace(
+        plan,
+        features=(*plan.features, *features),
+        reminders=tuple(_going_on(chance, one, plan.horizon_seconds, features, persons) for one in plan.reminders),
+        settings=tuple(_considerate(chance, one, plan.horizon_seconds, features) for one in plan.settings),
+        persons=persons if Feature.QUIET_HOURS in features else tuple(one._replace(quiet=()) for one in persons),
+    )
+
+
+def _person(chance: Chance, recipient: str, horizon: float) -> Person:
+    zone = chance.pick(ZONES)
+    return Person(recipient, zone, _windows(chance, zone or ACCOUNT_ZONE, horizon) if chance.happens(0.4) else ())
+
+
+def _windows(chance: Chance, zone: str, horizon: float) -> tuple[str, ...]:
+    """One window of hours, or many of minutes: what matters is what is under way when they begin."""
+    if chance.happens(0.4):
+        return (draw_window(chance, zone, horizon, 600.0),)
+    return tuple([draw_window(chance, zone, horizon, 5.0) for _ in range(chance.number(4, 20))])
+
+
+def _going_on(
+    chance: Chance, one: ReminderPlan, horizon: float, features: Sequence[Feature], persons: Sequence[Person]
+) -> ReminderPlan:
+    if Feature.CAPS in features and chance.happens(0.7):  # where there are caps, one of them gets most of it
+        one = replace(one, recipient=_recipient(0))
+    home = next(person.zone for person in persons if person.recipient == one.recipient)
+    course = draw_course(chance, one.due_at, horizon)
+    goes_on = Feature.REPEATS in features and chance.happens(0.5) and bool(slots_of(course, home, home))
+    purpose = chance.pick(("service", "marketing", "security")) if Feature.CONSENTS in features else one.purpose
+    return replace(one, purpose=purpose, template=chance.pick(("note", "notice")), course=course if goes_on else None)
+
+
+def _considerate(chance: Chance, one: Settings, horizon: float, features: Sequence[Feature]) -> Settings:
+    quiet = {account: _windows(chance, ACCOUNT_ZONE, horizon) for account in chance.some(ACCOUNTS, 0.6)}
+    caps = {account: _cap(chance) for account in chance.some(ACCOUNTS, 0.7)}
+    return replace(
+        one, quiet=quiet if Feature.QUIET_HOURS in features else {}, caps=caps if Feature.CAPS in features else {}
+    )
+
+
+def _cap(chance: Chance) -> Cap:
+    return Cap(chance.pick((1, 1, 2, 3)), timedelta(seconds=round(chance.spread(300.0, 86400.0))))

@@ -7,13 +7,13 @@ what was committed, before anybody else can move.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, cast
 
 from duly.core.caps import Cap
 from duly.core.model import Claimed, Content, HoldPolicy, OnDoubt
-from duly.core.quiet_hours import Window
+from duly.core.quiet_hours import LOUD_PURPOSE, Window, read_windows
 from duly.errors import DulyError, StoreUnavailable, Unrenderable
 from duly.flows.claim import Cursors, claim, claim_alone
 from duly.flows.route import Route
@@ -241,6 +241,8 @@ class SimPolicies:
 
     doubts: Mapping[str, OnDoubt]
     holds: Mapping[str, HoldPolicy]
+    windows: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    caps: Mapping[str, Cap] = field(default_factory=dict)
 
     def on_doubt(self, account: str) -> OnDoubt:
         """See Policies.on_doubt."""
@@ -250,10 +252,10 @@ class SimPolicies:
         """See Policies.hold."""
         return self.holds[account]
 
-    def quiet(self, account: str, purpose: str) -> tuple[Window, ...]:  # noqa: ARG002 - the port's signature
+    def quiet(self, account: str, purpose: str) -> tuple[Window, ...]:
         """See Policies.quiet."""
-        return ()
+        return () if purpose == LOUD_PURPOSE else read_windows(self.windows.get(account, ()))
 
     def cap(self, account: str, purpose: str) -> Cap | None:  # noqa: ARG002 - the port's signature
         """See Policies.cap."""
-        return None
+        return self.caps.get(account)

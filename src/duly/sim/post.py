@@ -11,8 +11,8 @@ from typing import Final
 
 from duly.flows.evidence import Acceptance, accept
 from duly.ports import Settled, Store
+from duly.sim.asking import until_answered
 from duly.sim.chance import Chance
-from duly.sim.people import until_answered
 from duly.sim.receivers import Receiver
 from duly.sim.scheduler import Incarnation, Scheduler
 from duly.sim.truth import Taken

@@ -15,9 +15,10 @@ from typing import Final
 from duly.core.model import Guard
 from duly.errors import InputError
 from duly.ports import Store
+from duly.sim.asking import until_answered
 from duly.sim.chance import Chance
 from duly.sim.clocks import Time
-from duly.sim.people import People, until_answered
+from duly.sim.people import People
 from duly.sim.truth import OPERATOR
 from duly.sim.turns import Turn
 
@@ -63,7 +64,7 @@ class Restorer:
         await until_answered(self.time, self.chance, open_guard)
         since_us = Time.us_of(guards[-1].since)
         self.work_again()
-        for entry in self.people.book.since(min(since_us, backed_up_us)):
+        for entry in self.people.book.since(min(since_us, backed_up_us)):  # and what is asked for meanwhile, once more
             await until_answered(self.time, self.chance, entry.wish)
         await Turn("looking", self.time.after(self.chance.spread(*GUARDED_SECONDS)))
         await until_answered(self.time, self.chance, self._close)

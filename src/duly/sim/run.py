@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from duly.core.states import State
+from duly.sim.facts import NAMESPACE
 from duly.sim.faults import Kind
 from duly.sim.history import History
 from duly.sim.plan import Plan
 from duly.sim.truth import Complaint, Violation
-from duly.sim.workers import NAMESPACE
 from duly.sim.world import World
 from duly.stores import migrate
 from duly.testing.driving import drive

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from duly.sim.plan import Plan
+from duly.sim.plan import Feature, Plan
 from duly.sim.run import Ended
 
 __all__ = ["described", "shrink", "smaller"]
@@ -55,7 +55,7 @@ def smaller(plan: Plan) -> Iterator[Plan]:
     for one in plan.reminders if len(plan.reminders) > 1 else ():
         yield replace(plan, reminders=tuple(other for other in plan.reminders if other is not one))
     for feature in plan.features:
-        yield replace(plan, features=tuple(other for other in plan.features if other is not feature))
+        yield _without(plan, feature)
     for kind, _ in plan.faults:
         yield replace(plan, faults=tuple(pair for pair in plan.faults if pair[0] is not kind))
     if len(plan.settings) > 1:
@@ -64,6 +64,20 @@ def smaller(plan: Plan) -> Iterator[Plan]:
         yield replace(plan, refused=())
     if plan.steps_max > STEPS_LEAST:
         yield replace(plan, steps_max=plan.steps_max // 2)
+
+
+def _without(plan: Plan, feature: Feature) -> Plan:
+    """A plan without a feature, and without what was drawn for it."""
+    plan = replace(plan, features=tuple(other for other in plan.features if other is not feature))
+    match feature:
+        case Feature.REPEATS:
+            return replace(plan, reminders=tuple(replace(one, course=None) for one in plan.reminders))
+        case Feature.QUIET_HOURS:
+            persons = tuple(one._replace(quiet=()) for one in plan.persons)
+            return replace(plan, persons=persons, settings=tuple(replace(one, quiet={}) for one in plan.settings))
+        case Feature.CAPS:
+            return replace(plan, settings=tuple(replace(one, caps={}) for one in plan.settings))
+    return plan
 
 
 def described(plan: Plan) -> str:

@@ -12,7 +12,7 @@ __all__ = ["NOT_MADE", "Step", "missing", "shown"]
 Step = tuple[State | None, State]
 S = State
 
-_NO_SUMMARIES: Final = "this version makes no summaries, so nothing is folded into one"
+_NO_SUMMARIES: Final = "no simulated reminder asks for summaries"
 _NO_SHADOWS: Final = "this version has no shadow mode"
 _NEVER_TRIED: Final = (
     "nothing was ever asked of a receiver, so none has an acceptance to report; the way out is for evidence of a past"
@@ -21,10 +21,12 @@ _NEVER_TRIED: Final = (
 
 #: Rows that no simulation of this version takes, and why.
 NOT_MADE: Final[dict[Step, str]] = {
+    (None, S.WAITING): _NO_SUMMARIES,
     (S.LEASED, S.FOLDED): _NO_SUMMARIES,
     (S.FOLDED, S.SENT): _NO_SUMMARIES,
     (S.FOLDED, S.UNCONFIRMED): _NO_SUMMARIES,
     (S.FOLDED, S.READY): _NO_SUMMARIES,
+    (S.FOLDED, S.CANCELLED): _NO_SUMMARIES,
     (S.LEASED, S.SHADOWED): _NO_SHADOWS,
     (S.SHADOWED, S.SENT): _NO_SHADOWS,
     (S.SKIPPED, S.SENT): _NEVER_TRIED,

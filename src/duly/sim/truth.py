@@ -14,12 +14,14 @@ the ledger had every right to believe it, until evidence comes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from duly.core.model import Outcome, Settlement
+from duly.sim.facts import Facts, Occurrence
 from duly.sim.ledger import Change, Ledger
+from duly.sim.plan import draw
 from duly.sim.scheduler import Incarnation
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "OPERATOR",
     "Checker",
     "Complaint",
+    "Expected",
     "Heard",
     "Left",
     "Promised",
@@ -98,11 +101,20 @@ class Promised(NamedTuple):
     due_at: int
 
 
+class Expected(NamedTuple):
+    """A delivery that must exist in the end: of which reminder it is, and for what."""
+
+    reminder: bytes
+    why: str
+    revised: bool = False  # somebody was told that it comes in the place of another one
+
+
 @dataclass(slots=True)
 class Truth:
     """What really is: the ledger as it is committed, what receivers accepted, and what people asked for."""
 
     ledger: Ledger
+    facts: Facts = field(default_factory=lambda: Facts(draw(0)))  # what was asked for and committed
     taken: dict[bytes, list[Taken]] = field(default_factory=dict)
     era: int = 0
     names_message: Callable[[str], bool] = lambda _: True
@@ -110,7 +122,30 @@ class Truth:
     heard: list[Heard] = field(default_factory=list)
     promised: dict[bytes, Promised] = field(default_factory=dict)  # what reminders were last moved to
     may_resend: Callable[[bytes], bool] = lambda _: False  # whether a policy lets this delivery be sent again in doubt
-    expected: dict[bytes, str] = field(default_factory=dict)  # deliveries that must exist in the end, and why
+    expected: dict[bytes, Expected] = field(default_factory=dict)  # deliveries that must exist in the end
+
+    def expect_instead(self, reminder: bytes, deliveries: Mapping[bytes, str]) -> None:
+        """A reminder was revised: these come in the place of what has not come yet."""
+        self._forget(lambda one, wanted: wanted.reminder == reminder and one not in self.ledger.standing)
+        self.expected |= {one: Expected(reminder, why, revised=True) for one, why in deliveries.items()}
+
+    def absent(self) -> Iterator[tuple[bytes, Expected]]:
+        """What must exist in the end and does not yet. Of a cancelled reminder nothing has to."""
+        for delivery, wanted in self.expected.items():
+            if delivery not in self.ledger.standing and wanted.reminder not in self.facts.now.cancelled:
+                yield delivery, wanted
+
+    def expect_no_revision(self) -> None:
+        """What was revised may be forgotten, and is asked for again."""
+        self._forget(lambda _, wanted: wanted.revised)
+
+    def _forget(self, which: Callable[[bytes, Expected], bool]) -> None:
+        self.expected = {one: wanted for one, wanted in self.expected.items() if not which(one, wanted)}
+
+    def occurrence(self, delivery: bytes) -> Occurrence | None:
+        """What a delivery is for; None if it is not there, or no schedule names it."""
+        standing = self.ledger.standing.get(delivery)
+        return None if standing is None else self.facts.occurrence(delivery, standing.reminder)
 
     def of(self, delivery: bytes) -> list[Taken]:
         """What was accepted of a delivery, whenever."""

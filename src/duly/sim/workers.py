@@ -22,20 +22,22 @@ from duly.flows.route import Route
 from duly.flows.tick import tick
 from duly.flows.upkeep import keep_up
 from duly.intake import zones
+from duly.intake.quiet import QuietHours
 from duly.ports import Store
 from duly.sim.chance import Chance
 from duly.sim.clocks import PACE_DIFFERENCE, WorkerClock
+from duly.sim.facts import NAMESPACE
 from duly.sim.faults import Faults
 from duly.sim.network import Network, SimTransport
-from duly.sim.plan import Plan, ProviderPlan, Settings
+from duly.sim.plan import ACCOUNTS, Plan, ProviderPlan, Settings
 from duly.sim.ports import Hands, Queue, SimClaims, SimPolicies, SimTemplates
 from duly.sim.providers import SimProvider
 from duly.sim.scheduler import Incarnation, Scheduler
+from duly.sim.times import ACCOUNT_ZONE
 from duly.sim.turns import Turn
 
-__all__ = ["NAMESPACE", "Worker", "clock_of"]
+__all__ = ["Worker", "clock_of"]
 
-NAMESPACE: Final = "a-simulated-installation"
 CLOCK_OFFSET_SECONDS: Final = (1.0, 1e7)
 REST_SECONDS: Final = (0.05, 2.0)
 REST_SECONDS_MAX: Final = 600.0
@@ -140,6 +142,9 @@ class Worker:
 
     # --- parts -----------------------------------------------------------------------------------
 
+    def _policies(self) -> SimPolicies:
+        return SimPolicies(self.settings.doubts, self.settings.holds, self.settings.quiet, self.settings.caps)
+
     def _route(self, provider: ProviderPlan) -> Route:
         claims = SimClaims(
             self.store,
@@ -162,6 +167,8 @@ class Worker:
             lease_seconds=self.settings.lease_seconds,
             limits=self.settings.limits,
             tally=Counter(),
+            quiet=QuietHours(self._policies(), dict.fromkeys(ACCOUNTS, ACCOUNT_ZONE)),
+            caps=self._policies().cap,
         )
 
     def _desk(self) -> Desk:
@@ -171,7 +178,7 @@ class Worker:
             providers=providers,
             lookers={provider.name: self._transport(provider) for provider in self.plan.providers},
             limits=dict.fromkeys(providers, self.settings.limits),
-            policies=SimPolicies(self.settings.doubts, self.settings.holds),
+            policies=self._policies(),
             clock=self.clock,
             dice=self.chance,
             actor=self.life.name,

@@ -13,27 +13,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from duly.core import keys
 from duly.core.model import OnDoubt
+from duly.core.revising import named
+from duly.core.schedule import ONCE
 from duly.core.states import FINAL, State
-from duly.ports import Settled, Store
+from duly.ports import Revision, Settled, Store
+from duly.sim.asking import APPLICATION
 from duly.sim.chance import Chance
 from duly.sim.clocks import Time
+from duly.sim.facts import Call, Facts
 from duly.sim.faults import Faults
 from duly.sim.history import History
 from duly.sim.judge import Judge
 from duly.sim.ledger import AttemptRow, Change, Ledger
 from duly.sim.messages import Messages, kept_us
 from duly.sim.network import Network
-from duly.sim.people import APPLICATION, People
+from duly.sim.people import People, delivery_of
 from duly.sim.plan import Feature, Plan
 from duly.sim.ports import Queue, SimStore
 from duly.sim.post import POSTMAN, Postman
 from duly.sim.restoring import Restorer
 from duly.sim.scheduler import Incarnation, Scheduler
 from duly.sim.truth import Complaint, Settling, Truth, Violation
-from duly.sim.turns import NEVER_US
-from duly.sim.workers import NAMESPACE, Worker, clock_of
+from duly.sim.turns import NEVER_US, Turn
+from duly.sim.workers import Worker, clock_of
 from duly.stores.sqlite import SqliteStore
 from duly.testing.driving import at_once, drive
 
@@ -41,6 +44,7 @@ __all__ = ["World"]
 
 AWAY_SECONDS: Final = (0.1, 120.0)
 CALM_STEPS_MAX: Final = 6_000
+OUTAGE_SECONDS: Final = (60.0, 7200.0)
 
 
 @dataclass(slots=True)
@@ -64,14 +68,18 @@ class World:
         self.scheduler = Scheduler(self.time, self._chance("scheduler"), self.faults, self._due, self._life_told)
         self.ledger = Ledger(path)
         self.truth = Truth(
-            self.ledger, names_message=self._names_message, keyed_for_us=self._keyed_for_us, may_resend=self._may_resend
+            self.ledger,
+            Facts(plan),
+            names_message=self._names_message,
+            keyed_for_us=self._keyed_for_us,
+            may_resend=self._may_resend,
         )
         self.judge = Judge(self.truth)
         self._path, self._backup = path, path.with_suffix(".backup")
         self._store: SqliteStore | None = None
         self._hired = 0
         self._everybody = Incarnation("everybody", mortal=False)
-        self._restoring = False
+        self._nobody_works = False
         self._build()
 
     def _chance(self, stream: str) -> Chance:
@@ -80,7 +88,7 @@ class World:
     def _build(self) -> None:
         self._open()
         port = self._port(self._everybody)
-        self.people = People(self.plan, port, self.time, self._chance("people"), self.truth)
+        self.people = People(self.plan, port, self.time, self._chance("people"), self.truth, lambda: not self.faults.on)
         receipts = self.plan.has(Feature.RECEIPTS)
         self.postman = Postman(port, self.scheduler, self._everybody, self._chance("postman"), receipts)
         self.network = self._network(
@@ -127,10 +135,10 @@ class World:
 
     def _is_over(self) -> bool:
         """Whether all that was asked for is there, and final, and all that was heard is on record."""
-        if self._restoring or self.ledger.moments.get("tick", NEVER_US) < NEVER_US:
+        if self._nobody_works or self.ledger.moments.get("tick", NEVER_US) < NEVER_US:
             return False
         open_rows = any(row.state not in FINAL for row in self.ledger.standing.values())
-        if open_rows or not self.truth.expected.keys() <= self.ledger.standing.keys() or self._wishes():
+        if open_rows or any(self.truth.absent()) or self._wishes():
             return False
         return not any(self.truth.unrecorded())  # who stands still with an answer will settle it when he goes on
 
@@ -159,12 +167,13 @@ class World:
 
     def _hire(self) -> None:
         """A new incarnation, under one of the configurations."""
-        if self._restoring:
+        if self._nobody_works:
             return
         self._hired += 1
         chance = self._chance(f"worker {self._hired}")
         life = Incarnation(f"w{self._hired}")
         settings = chance.pick(self.plan.settings) if self.plan.has(Feature.RELOADS) else self.plan.settings[0]
+        self.truth.facts.serving[life.name] = settings
         Worker(
             life,
             self.plan,
@@ -208,15 +217,26 @@ class World:
         self.tally.calls += 1
         change = None if self._store is None else self.ledger.look(self.time.us, life.name, call, arguments)
         self.history.add(self.time.us, life.name, call, arguments, "->", reply, *([change] if change else []))
+        self.truth.facts.hear(Call(self.time.us, life.name, call, arguments), reply)
         if change is not None:
             self._changed(change)
-        if call == "reschedule" and reply is True:
-            self.judge.moved(arguments[2], Time.us_of(arguments[3]))
+        if call == "revise" and reply is True:
+            self._revised(arguments[2])
         if call == "settle":
             self.judge.settling(Settling(life, arguments[0], arguments[1]))
         if isinstance(reply, Settled):
             for row in arguments[1]:
                 self.judge.settled(row)
+
+    def _revised(self, revision: Revision) -> None:
+        """What fires once comes at its new moment. What goes on is judged by its schedule."""
+        if revision.reminder.schedule is not None:
+            return
+        new, label = revision.reminder, named(ONCE, revision.generation)
+        self.judge.moved(new.id, Time.us_of(new.next_due_at))
+        self.truth.expect_instead(
+            new.id, {delivery_of(new, channel, label): f"{new.key}, {label}, by {channel}" for channel in new.channels}
+        )
 
     def _changed(self, change: Change) -> None:
         for before, after in change.moves:
@@ -250,7 +270,7 @@ class World:
 
     def _may_resend(self, reminder: bytes) -> bool:
         """Whether some configuration lets deliveries of this reminder's account be sent again in doubt."""
-        accounts = {one.account for one in self.plan.reminders if _reminder_id(one.account, one.key) == reminder}
+        accounts = [one.account for identity, one in self.truth.facts.reminders.items() if identity == reminder]
         return any(
             OnDoubt.RESEND in (settings.doubts[account], settings.holds[account].then)
             for settings in self.plan.settings
@@ -262,11 +282,20 @@ class World:
     def _start_people(self, port: Store) -> None:
         for name, do in self.people.doings():
             self.scheduler.start(self._everybody, name, do())
+        if self.plan.has(Feature.OUTAGES) and not self.plan.has(Feature.RESTORES):
+            self.scheduler.start(self._everybody, "outage", self._outage(self._chance("outage")))
         if self.plan.has(Feature.RESTORES):
             chance = self._chance("restore")
             first = chance.between(0.0, self.plan.horizon_seconds * 0.7)
             last = first + chance.between(1.0, self.plan.horizon_seconds * 0.5)
             self.scheduler.start(self._everybody, "restorer", self._restorer(port, chance).restore(first, last))
+
+    async def _outage(self, chance: Chance) -> None:
+        """Nobody works for a while, and reminders fall due."""
+        await Turn("outage", Time().after(chance.between(0.0, self.plan.horizon_seconds)))
+        self._kill_everybody()
+        await Turn("standstill", self.time.after(chance.spread(*OUTAGE_SECONDS)))
+        self._work_again()
 
     def _restorer(self, port: Store, chance: Chance) -> Restorer:
         longest = max(provider.timeout_seconds for provider in self.plan.providers)
@@ -276,23 +305,30 @@ class World:
             chance,
             self.people,
             longest,
-            lambda: self.ledger.back_up(self._backup),
+            self._back_up,
             self._stop,
             self._put_back,
             self._work_again,
         )
 
-    def _stop(self) -> None:
-        """Every worker is killed, and the database is away."""
+    def _kill_everybody(self) -> None:
         self.history.add(self.time.us, "operator", "stops everything")
-        self._restoring = True
+        self._nobody_works = True
         self.queue.start_over()
         for life in {id(actor.life): actor.life for actor in self.scheduler.actors if actor.life.mortal}.values():
             self.scheduler.kill(life, "is stopped")
+
+    def _stop(self) -> None:
+        """Every worker is killed, and the database is away."""
+        self._kill_everybody()
         if self._store is not None:
             drive(self._store.close())
         self._store = None
         self.ledger.close()
+
+    def _back_up(self) -> None:
+        self.ledger.back_up(self._backup)
+        self.truth.facts.keep()
 
     def _put_back(self) -> None:
         for suffix in ("-wal", "-shm"):
@@ -304,10 +340,6 @@ class World:
         self.history.add(self.time.us, "operator", "puts the backup back")
 
     def _work_again(self) -> None:
-        self._restoring = False
+        self._nobody_works = False
         for _ in range(self.plan.workers):
             self._hire()
-
-
-def _reminder_id(account: str, key: str) -> bytes:
-    return keys.reminder_id(NAMESPACE, account, key)

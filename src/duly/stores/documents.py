@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from duly.core.deadlines import deadline_of
 from duly.core.explain import next_action
 from duly.core.moments import instant, write_duration
-from duly.core.revising import named
+from duly.core.revising import left_out_of, named
 from duly.core.schedule import ONCE, Schedule
 from duly.core.spoken import told_schedule
 
@@ -28,6 +28,7 @@ __all__ = [
     "COVERED",
     "DELIVERY",
     "EVENT",
+    "FAILING",
     "FLAGS",
     "FORGOTTEN",
     "GUARD",
@@ -47,11 +48,15 @@ __all__ = [
     "submission",
 ]
 
+#: As it was submitted: a duration or a moment.
+LATE_UNTIL: Final = "late_until"
+
 LINE: Final = ("id", "account", "reminder", "occurrence", "channel", "status", "reason", "attempts", "due_at")
 DELIVERY: Final = (
     *("id", "account", "reminder", "occurrence", "channel", "provider", "template", "template_version", "status"),
     *("reason", "next_at", "due_at", "deadline_at", "lane", "payload_hash", "request_id", "lease_expires_at"),
-    *("recipient", "restored", "zone", "late_from"),
+    *("recipient", "restored", "zone", "late_from", "summary", "purpose", "submitted_at", "revised_at", "since"),
+    *("finished_at", "recipient_zone", "obstacle"),
 )
 ATTEMPT: Final = (
     *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),
@@ -70,19 +75,21 @@ FORGOTTEN: Final = (
 WAITING: Final = ("count", "next_due_at")
 REMINDER: Final = (
     *("id", "account", "idempotency_key", "status", "schedule", "zone", "template", "template_version", "next_due_at"),
-    *("next_label", "missed", "group", "recipient_zone", "submitted", "generation"),
+    *("next_label", "missed", "group", "recipient_zone", "submitted", "generation", "purpose", "deadline", "late"),
+    LATE_UNTIL,
 )
 SUBMISSION: Final = (
     *("idempotency_key", "account", "to", "channels", "template", "data", "notify_at", "schedule", "zone", "missed"),
     *("grace", "deadline", "late", "late_until", "group", "lane", "purpose", "event_version"),
     *("follows_recipient", "recipient_zone"),
 )
+FAILING: Final = ("provider", "status", "reason", "count")
 BUDGET: Final = ("provider", "endpoint", "tokens", "rate_per_second", "blocked_until", "reason", "circuit", "failures")
 
 CONSENT: Final = ("kind", "purpose", "code", "at", "source", "reason", "actor", "recorded_at")
 CONSENT_EVENT: Final = ("kind", "purpose", "at", "source", "reason", "actor", "recorded_at")
 CONSENTS: Final = ("contact", "kind", "purpose", "channel", "address", "at", "source", "reason")
-RECIPIENT: Final = ("id", "name", "email", "phone", "webhook", "zone", "locale")
+RECIPIENT: Final = ("id", "name", "email", "phone", "webhook", "zone", "locale", "quiet_hours")
 ACCOUNT: Final = ("account", "paused", "created_at")
 PAUSED_TEMPLATE: Final = ("template", "since", "actor", "reason")
 PINNED_TEMPLATE: Final = ("template", "version", "reminders")
@@ -105,31 +112,47 @@ _NEXT_MOMENT: Final = frozenset({"waiting", "uncertain"})
 
 def is_moment(word: str) -> bool:
     """Whether the word names a moment."""
-    return word in ("at", "since") or word.endswith(("_at", "_until", "_since"))
+    return word in ("at", "since") or (word.endswith(("_at", "_until", "_since")) and word != LATE_UNTIL)
 
 
 def delivery(
-    columns: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]
+    columns: Mapping[str, Any],
+    folded: Sequence[Mapping[str, Any]],
+    attempts: Sequence[Mapping[str, Any]],
+    events: Sequence[Mapping[str, Any]],
+    consent: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """A delivery with its timeline, from its columns (DELIVERY), attempts (ATTEMPT) and events (EVENT)."""
+    """A delivery with its timeline, from its columns (DELIVERY), what is folded into it (LINE), ATTEMPT and EVENT.
+
+    `consent`: what was said that silences it, as `said_against` finds it.
+    """
     document: dict[str, Any] = {}
     for word in DELIVERY:
         document[word] = columns[word]
         if word == "reason":
-            document["next_action"] = next_action(columns["status"])
+            late = columns["late_from"] is not None
+            moments = (columns["next_at"], columns["deadline_at"])
+            document["next_action"] = next_action(columns["status"], *moments, late=late)
         if word == "lane":
             document["idempotency_key"] = columns["id"]
     if columns["status"] not in _NEXT_MOMENT:
         document["next_at"] = None
     if columns["late_from"] is not None:
         document["late_from"] = instant(deadline_of(_parsed(columns["due_at"]), columns["late_from"], None))
-    return {**document, "attempts": list(attempts), "receipts": [], "events": list(events)}
+    told = {"attempts": list(attempts), "receipts": [], "events": list(events)}
+    return {**document, "folded": list(folded), **told, "consent": list(consent)}
 
 
 def reminder(
-    columns: Mapping[str, Any], lines: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]]
+    columns: Mapping[str, Any],
+    lines: Sequence[Mapping[str, Any]],
+    events: Sequence[Mapping[str, Any]],
+    obstacles: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """A reminder with its deliveries and its own events, from its columns (REMINDER), its deliveries' (LINE), EVENT."""
+    """A reminder with its deliveries and its own events, from its columns (REMINDER), its deliveries' (LINE), EVENT.
+
+    `obstacles`: what stands in the way of what is still to come, as `in_the_way` tells it.
+    """
     document: dict[str, Any] = {}
     for word in REMINDER:
         if word not in ("submitted", "generation"):
@@ -141,7 +164,8 @@ def reminder(
         document["next_label"] = named(columns["next_label"] or ONCE, columns["generation"])
     if _repeats(columns["schedule"]):
         document["missed"] = columns["missed"] or MISSED_DEFAULT
-    return {**document, "deliveries": list(lines), "events": list(events)}
+    document["left_out"] = _left_out(columns["schedule"])
+    return {**document, "obstacles": list(obstacles), "deliveries": list(lines), "events": list(events)}
 
 
 def submission(columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,6 +188,10 @@ def _times(schedule: str | None, notify_at: str) -> dict[str, Any]:
     if found is None or not found.before:
         return {"notify_at": notify_at, "repeat": found and found.repeat}
     return {"starts_at": notify_at, "before": list(map(write_duration, found.before))}
+
+
+def _left_out(schedule: str | None) -> list[str]:
+    return [] if schedule is None else left_out_of(Schedule.from_text(schedule))
 
 
 def _repeats(schedule: str | None) -> bool:

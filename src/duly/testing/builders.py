@@ -13,9 +13,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
 from duly.core import keys
+from duly.core.folding import Folding, group_of, part_of
 from duly.core.model import (
     Channel,
     Claimed,
+    Content,
     Decision,
     FailureClass,
     Frozen,
@@ -30,7 +32,18 @@ from duly.core.model import (
 )
 from duly.core.states import FINAL, State
 
-__all__ = ["NAMESPACE", "PROVIDERS", "contact", "decision", "frozen", "looked", "new_reminder", "settlement", "start"]
+__all__ = [
+    "NAMESPACE",
+    "PROVIDERS",
+    "contact",
+    "decision",
+    "folding",
+    "frozen",
+    "looked",
+    "new_reminder",
+    "settlement",
+    "start",
+]
 
 NAMESPACE: Final = "a-namespace-for-tests"
 #: The provider of each channel, as a configuration would name them.
@@ -96,6 +109,17 @@ def new_reminder(  # noqa: PLR0913 - what a test is about, each with a plain def
         "event_version": None,
     }
     return NewReminder(**{**fields, **more})
+
+
+def folding(row: Claimed, subject: str = "Note") -> Folding:
+    """A claimed row that is to be folded, with what it would have said."""
+    return Folding(
+        row.id,
+        row.fence,
+        row.revisions.reminder,
+        group_of(row),
+        part_of(row, Content(subject, f"about {row.reminder_key}", None, "v1")),
+    )
 
 
 def frozen(row: Claimed, body: bytes = b'{"type":"reminder.due"}') -> Frozen:

@@ -43,7 +43,7 @@ class UnsteadyStore:
         return [call.arguments for call in self.calls if call.method == method]
 
     def before(self, method: str, action: Action) -> None:
-        """Do something just before the next call of a method. An error that it raises is the call's."""
+        """Do something just before the next call of a method, awaited if need be. An error of it is the call's."""
         self._before[method].append(action)
 
     def after(self, method: str, action: Action) -> None:
@@ -67,15 +67,15 @@ class UnsteadyStore:
         self.calls.append(Call(name, arguments))
         if self.away:
             raise _unavailable(name)
-        _next(self._before[name])
+        await _next(self._before[name])
         reply = await method(*arguments, **named)
-        _next(self._after[name])
+        await _next(self._after[name])
         return reply
 
 
-def _next(actions: deque[Action]) -> None:
-    if actions:
-        actions.popleft()()
+async def _next(actions: deque[Action]) -> None:
+    if actions and inspect.isawaitable(done := actions.popleft()()):
+        await done
 
 
 def _fail(error: Exception) -> None:

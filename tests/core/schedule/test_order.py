@@ -118,6 +118,14 @@ def test_stretches_are_the_zone(zone: tzinfo, begins: datetime, hours: int) -> N
         assert jump_near(zone, one.begins.replace(tzinfo=UTC)) >= timedelta(0)
 
 
+def test_a_stretch_may_end_where_the_clocks_change() -> None:
+    """Nothing is left behind it, and the next one begins there."""
+    change = datetime(2026, 3, 8, 7)
+    (before,) = stretches(NEW_YORK, change - timedelta(hours=1), change)
+    (after,) = stretches(NEW_YORK, change, change + timedelta(hours=1))
+    assert (before.ends, after.begins, after.offset - before.offset) == (change, change, timedelta(hours=1))
+
+
 DENSE: Final = st.lists(st.integers(0, 23), min_size=1, max_size=12, unique=True)
 
 

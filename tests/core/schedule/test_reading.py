@@ -150,6 +150,7 @@ def test_what_never_fires_in_a_zone(text: str) -> None:
         Schedule(utc(2026, 12, 1, 9)),
         Schedule(datetime(2026, 12, 1, 9, 0, 30)),
         Schedule(datetime(2026, 12, 1, 9), before=(timedelta(days=8, hours=2), timedelta(days=7), 36 * HOUR, HOUR / 4)),
+        Schedule(datetime(2026, 12, 1, 9), before=(2 * HOUR, HOUR), left_out=(2 * HOUR,)),
         repeating("RRULE:FREQ=DAILY;BYHOUR=9\nEXDATE:20261225T090000"),
     ],
 )
@@ -185,6 +186,12 @@ def test_a_schedule_has_one_meaning(repeat: str | None, before: tuple[timedelta,
     """What contradicts itself cannot be made."""
     with pytest.raises(ValueError, match=words):
         Schedule(START, repeat, before)
+
+
+def test_only_what_it_has_can_be_left_out() -> None:
+    """An offset that is not one of the schedule's is refused."""
+    with pytest.raises(ValueError, match="only offsets that it has"):
+        Schedule(START, None, (HOUR,), (2 * HOUR,))
 
 
 @given(

@@ -3,11 +3,12 @@
 # ruff: noqa: DTZ001 - wall times are what this is about
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
-from duly.core.schedule import ONCE, Schedule, Slot, first, first_after, following, run_until, slot
+from duly.core.schedule import ONCE, Schedule, Slot, first, first_after, following, run_until, slot, slots_since
 from tests.core.schedule.values import NEW_YORK, coming, labels, repeating, utc
 
 HOURS = timedelta(hours=1)
@@ -34,6 +35,9 @@ def test_offsets_before_an_anchor() -> None:
         Slot("-PT24H", utc(2026, 3, 7, 13)),
         Slot("-PT1H30M", utc(2026, 3, 8, 11, 30)),
     ]
+    left = replace(schedule, left_out=(168 * HOURS, 1.5 * HOURS))
+    assert [one.label for one in coming(left)] == ["-PT24H"]
+    assert [*slots_since(replace(schedule, left_out=schedule.before), None, utc(1970, 1, 1))] == []
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,16 @@ from tests.stores.conformance.scene import Scene, delivery_id
 WHY = "moved out"
 
 
-async def cancel(scene: Scene, key: str = "r") -> Cancelled:
-    """Cancel a reminder."""
+async def cancel_all(scene: Scene, key: str = "r") -> Cancelled:
+    """Cancel a reminder; all that is counted."""
     reminder = keys.reminder_id(NAMESPACE, "acme", key)
     cancelled: Cancelled = await scene.store.cancel("ana", WHY, reminder=reminder, delivery=None)
     return cancelled
+
+
+async def cancel(scene: Scene, key: str = "r") -> Cancelled:
+    """Cancel a reminder; what became of its open deliveries, and how many were final."""
+    return Cancelled(*(await cancel_all(scene, key))[:4])
 
 
 @case
@@ -157,7 +162,7 @@ async def a_cancel_counts_each_delivery(scene: Scene) -> None:
 async def one_delivery_may_be_cancelled(scene: Scene) -> None:
     """One delivery is cancelled without its reminder and its other channels."""
     email, webhook = await scene.ready("r", channels=(Channel.EMAIL, Channel.WEBHOOK))
-    for answer in (Cancelled(1, 0, 0, 0), Cancelled(0, 0, 0, 1)):
+    for answer in (Cancelled(1, 0, 0, 0), Cancelled(0, 0, 0, 1, before=1)):
         assert await scene.store.cancel("ana", WHY, reminder=None, delivery=email) == answer
     assert (await scene.state(email), await scene.state(webhook)) == (State.CANCELLED, State.READY)
     assert (await scene.claim_one()).reminder_status == "done"
@@ -188,3 +193,39 @@ async def an_expired_reminder_counts_as_final(scene: Scene) -> None:
     await scene.tick()
     assert await cancel(scene) == Cancelled(0, 0, 0, 1)
     assert await scene.state(delivery_id("r")) == State.EXPIRED
+
+
+@case
+async def a_cancel_tells_what_it_came_too_late_for(scene: Scene) -> None:
+    """Of what was final it says how many were sent; a second cancel says that it was cancelled before."""
+    row = await scene.leased("r")
+    await scene.begin(row)
+    await scene.settle(row, Outcome.ACCEPTED)
+    assert await cancel_all(scene) == Cancelled(0, 0, 0, 1, sent=1)
+    assert await cancel_all(scene) == Cancelled(0, 0, 0, 1, sent=1, before=1)
+    assert await scene.store.cancel("ana", WHY, reminder=None, delivery=row.id) == Cancelled(0, 0, 0, 1, sent=1)
+
+
+@case
+async def a_cancel_tells_what_does_not_come_any_more(scene: Scene) -> None:
+    """A reminder with an occurrence to come is stopped, once; then it was cancelled before."""
+    await scene.schedule("later", due_in=60)
+    assert await cancel_all(scene, "later") == Cancelled(0, 0, 0, 0, stopped=1)
+    assert await cancel_all(scene, "later") == Cancelled(0, 0, 0, 0, before=1)
+
+
+@case
+async def a_second_cancel_keeps_its_reason(scene: Scene) -> None:
+    """It changes nothing and says that it was cancelled before; who wanted it, and why, is on record, once."""
+    await scene.ready("r")
+    await cancel_all(scene)
+    reminder = keys.reminder_id(NAMESPACE, "acme", "r")
+    for _ in range(2):
+        done = await scene.store.cancel("ben", "sold", reminder=reminder, delivery=None)
+        assert (done.before, done.cancelled, done.final) == (1, 0, 1)
+        done = await scene.store.cancel("ben", "sold", reminder=None, delivery=delivery_id("r"))
+        assert (done.before, done.cancelled, done.final) == (1, 0, 1)
+    events = (await scene.views.show_reminder(reminder))["events"]
+    told = [(event["kind"], event["from"], event["actor"], event["reason"]) for event in events]
+    assert told == [("cancelled", "done", "ana", WHY), ("cancelled", "cancelled", "ben", "sold")]
+    assert [event[-1] for event in await scene.events(delivery_id("r"))] == [WHY, "sold"]

@@ -7,6 +7,7 @@ from typing import Final
 
 from duly.core.caps import FREQUENCY_CAP, PER_DAYS_MAX, Cap
 from duly.core.model import Begun, Claimed, Outcome, Signal, SignalKind
+from duly.core.moments import instant
 from duly.core.states import State
 from duly.testing.builders import start
 from tests.stores.conformance import case
@@ -59,6 +60,14 @@ async def a_cap_puts_off_what_has_no_room(scene: Scene) -> None:
     shown = await scene.show(third.id)
     assert (shown["status"], shown["reason"], shown["attempts"]) == (State.WAITING, FREQUENCY_CAP, [])
     assert await counted(scene) == 2
+    (event,) = shown["events"]
+    assert (event["kind"], event["from"], event["to"], event["reason"]) == (
+        "decided",
+        "leased",
+        "waiting",
+        FREQUENCY_CAP,
+    )
+    assert event["evidence"] == {"cap": "2/P1D", "until": instant(waits(begun, third))}
 
 
 @case

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 from duly.core import keys
 from duly.core.model import Block, Channel, Lane, Outcome, Signal, SignalKind
 from duly.core.states import State
+from duly.ports import Revision
 from duly.testing.builders import NAMESPACE, frozen, settlement, start
 from tests.stores.conformance import case
 from tests.stores.conformance.scene import HOOKS, Scene
@@ -263,3 +265,35 @@ async def five_hundred_travel_together(scene: Scene) -> None:
     settled = await scene.store.settle(HOOKS, [settlement(row, 1, Outcome.ACCEPTED, now) for row in rows], [])
     assert len(settled.moved) == 500
     assert (await scene.views.status())["states"]["sent"]["count"] == 500
+
+
+@case
+async def what_a_reminder_says_of_its_recipient_holds_for_it(scene: Scene) -> None:
+    """Name, zone and locale that are others than those on record go before these; what is not said is his own."""
+    await scene.leased("introduces", recipient_name="Ana", recipient_zone="Asia/Tokyo", recipient_locale="ja")
+    said = {"recipient_name": "Anna", "recipient_zone": "Europe/Berlin", "recipient_locale": None}
+    row = await scene.leased("r", **said, follows_recipient=True)
+    assert (row.recipient_name, row.recipient_zone, row.recipient_locale) == ("Anna", "Europe/Berlin", "ja")
+    assert (await scene.show(row.id))["zone"] == "Europe/Berlin"
+    assert (await scene.views.show_reminder(row.reminder))["recipient_zone"] == "Europe/Berlin"
+    nothing = {"recipient_name": None, "recipient_zone": None, "recipient_locale": None}
+    known = await scene.leased("by-id", **nothing)
+    assert (known.recipient_name, known.recipient_zone, known.recipient_locale) == ("Ana", "Asia/Tokyo", "ja")
+
+
+@case
+async def what_is_said_as_it_is_known_changes_with_the_recipient(scene: Scene) -> None:
+    """Whoever repeats what is on record has said nothing of his own; a revision says it anew."""
+    said = {"recipient_name": "Ana", "recipient_zone": "Asia/Tokyo", "recipient_locale": "ja"}
+    await scene.schedule("introduces", **said)
+    await scene.schedule("same", follows_recipient=True, **said)
+    (other,) = await scene.schedule("other", follows_recipient=True, **{**said, "recipient_zone": "Europe/Berlin"})
+    follows = "select count(*) from reminder where follows_recipient"
+    assert await scene.ledger.value(follows) == 1
+    assert await scene.ledger.value("select count(*) from reminder where own is not null") == 1
+    standing = await scene.store.standing(other.id, ["once"])
+    again = replace(other, recipient_zone="Asia/Tokyo", body_hash=b"2" * 32)
+    revision = Revision(again, standing.revision, standing.next_due_at, 1, (), keep_body=False)
+    assert await scene.store.revise("ana", "moved", revision)
+    assert await scene.ledger.value(follows) == 2
+    assert await scene.ledger.value("select count(*) from reminder where own is not null") == 0

@@ -7,8 +7,12 @@ from datetime import datetime, timedelta
 from itertools import chain, combinations
 from typing import Any, Final
 
+import pytest
+
 from duly.core.consent import ALL, EVERYTHING, Entry, Kind, Said, Verdict, code_of, entries_of, objection
+from duly.core.keys import NO_ENDPOINT
 from duly.core.model import Begun, Channel, Claimed, NewReminder, Outcome
+from duly.errors import NotFound
 from duly.ports import ClaimOrder, NewConsent
 from duly.testing.builders import contact, new_reminder
 from tests.stores.conformance import case
@@ -143,6 +147,19 @@ async def an_imported_opt_in_enables_nobody_in_silence(scene: Scene) -> None:
 
 
 @case
+async def a_contact_is_found_by_its_id(scene: Scene) -> None:
+    """A contact that is known comes with its account; an id that nobody has is not found."""
+    mailbox = contact("other", Channel.EMAIL, "ana@example.com")
+    await tell(scene, said(Kind.OPT_OUT))
+    await scene.store.record_consent("ana", "other", [NewConsent(mailbox, said(Kind.OPT_OUT))])
+    assert await scene.store.contact(ADDRESS.id) == ("acme", ADDRESS)
+    assert await scene.store.contact(mailbox.id) == ("other", mailbox)
+    assert mailbox.endpoint == NO_ENDPOINT
+    with pytest.raises(NotFound):
+        await scene.store.contact(NO_ENDPOINT)
+
+
+@case
 async def an_address_nobody_named_can_be_suppressed(scene: Scene) -> None:
     """The contact is made, so that a reminder that names it later finds it suppressed."""
     assert await tell(scene, said(Kind.MANUAL, EVERYTHING)) == [Verdict.RECORDED]
@@ -150,13 +167,13 @@ async def an_address_nobody_named_can_be_suppressed(scene: Scene) -> None:
 
 
 @case
-async def a_suppression_of_the_store_stands_like_any_other(scene: Scene) -> None:
-    """`suppress` leaves an entry with its own code, which other statements do not touch, and a lift ends."""
+async def a_suppression_stands_beside_a_choice(scene: Scene) -> None:
+    """What an operator says has its own code, which an opt-out does not touch, and a lift ends."""
     await scene.ready("r")
-    await scene.store.suppress("ana", "moved_away", ADDRESS.id)
+    await tell(scene, said(Kind.MANUAL, EVERYTHING))
     await tell(scene, said(Kind.OPT_OUT, "marketing"))
     row = await scene.claim_one()
-    assert row.suppressed == "moved_away"
+    assert row.suppressed == "suppressed"
     await scene.store.abandon("w1", [(row.id, row.fence)])
     await tell(scene, said(Kind.LIFT, EVERYTHING))
     assert (await scene.claim_one()).suppressed is None

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from duly.core import keys
 from duly.core.model import Outcome
+from duly.core.revising import Revised
 from duly.core.states import State
 from duly.errors import InputError
-from duly.ports import Cancelled, Settled
-from duly.testing.builders import NAMESPACE, looked, settlement
+from duly.ports import Cancelled, Revision, Settled
+from duly.testing.builders import looked, settlement
 from tests.stores.conformance import case
+from tests.stores.conformance.rescheduling import reschedule
 from tests.stores.conformance.scene import HOOKS, Scene, delivery_id
 
 HOUR = timedelta(hours=1)
@@ -49,16 +51,17 @@ async def what_nobody_could_send_is_not_in_doubt(scene: Scene) -> None:
 @case
 async def a_reschedule_does_not_lead_out_of_the_guard(scene: Scene) -> None:
     """What was due under a guard may have been sent: it is left to the tick. What is due later may be moved."""
-    await scene.schedule("r", due_in=-1800)
-    await scene.schedule("later", due_in=1800)
+    (covered,) = await scene.schedule("r", due_in=-1800)
+    (later,) = await scene.schedule("later", due_in=1800)
+    seen = await scene.store.standing(covered.id, ["once"])
     await guarded(scene)
     moment = await scene.now() + HOUR
-    for name, moves in (("r", False), ("later", True)):
-        reminder = keys.reminder_id(NAMESPACE, "acme", name)
-        assert await scene.store.reschedule("ana", "moved", reminder, moment, moment + HOUR) is moves
+    assert await reschedule(scene, covered, moment) is Revised.UNDER_GUARD
+    assert await reschedule(scene, later, moment) is Revised.MOVED
     await scene.store.close_guard("ana", "all is in")
-    reminder = keys.reminder_id(NAMESPACE, "acme", "r")
-    assert await scene.store.reschedule("ana", "moved", reminder, moment, moment + HOUR) is False
+    assert await reschedule(scene, covered, moment) is Revised.UNDER_GUARD
+    stale = Revision(replace(covered, next_due_at=moment), seen.revision, seen.next_due_at, 1, (), keep_body=True)
+    assert not await scene.store.revise("ana", "seen before the guard was opened", stale)
     await scene.tick()
     assert await scene.state(delivery_id("r")) == State.UNCERTAIN
 

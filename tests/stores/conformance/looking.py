@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from duly.core.consent import EVERYTHING, Kind, Said, Verdict
 from duly.core.model import Doubtful, Outcome, Result
 from duly.core.states import State
-from duly.ports import Settled
+from duly.ports import NewConsent, Settled
 from duly.testing.builders import contact, frozen, looked
 from tests.stores.conformance import case
 from tests.stores.conformance.scene import HOOKS, Scene, delivery_id
@@ -80,7 +81,8 @@ async def reconcile_is_told_what_admission_would_refuse(scene: Scene) -> None:
     assert (seen.refused, seen.closed) == ("reminder_cancelled", True)
     row = await scene.uncertain("suppressed")
     to = contact("acme", row.channel, row.address)
-    assert await scene.store.suppress("ana", "complained", to.id)
+    complaint = Said(Kind.COMPLAINT, EVERYTHING, None, "us", "called it spam")
+    assert await scene.store.record_consent("ana", "acme", [NewConsent(to, complaint)]) == [Verdict.RECORDED]
     assert (await scene.looked_at()).refused == "complained"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Final
 
 import pytest
@@ -72,6 +73,26 @@ async def what_is_absent_stays_and_null_clears(scene: Scene) -> None:
 
 
 @case
+async def quiet_hours_are_kept_and_hold_at_once(scene: Scene) -> None:
+    """They are compared like other fields; who changes them raises the revision, and the next claim has them."""
+    windows = ("21:00-08:00",)
+    row = await scene.leased("r")
+    assert row.recipient_quiet_hours == ()
+    quiet = change()._replace(quiet_hours=windows)
+    assert [one.what for one in await upsert(scene, quiet, quiet)] == [Upsert.CHANGED, Upsert.SAME]
+    assert await scene.begin(row) == Begun({}, {})
+    await scene.store.abandon("w1", [(row.id, row.fence)])
+    assert (await scene.claim_one()).recipient_quiet_hours == windows
+    assert (await known(scene))[0]["quiet_hours"] == list(windows)
+    await upsert(scene, change(name="Ann"))
+    assert (await known(scene))[0]["quiet_hours"] == list(windows)
+    await upsert(scene, change()._replace(quiet_hours=()))
+    assert "quiet_hours" not in (await known(scene))[0]
+    await upsert(scene, change("new")._replace(quiet_hours=windows))
+    assert (await known(scene))[1] == {"id": "new", "quiet_hours": list(windows)}
+
+
+@case
 async def one_id_twice_in_a_batch_is_taken_in_order(scene: Scene) -> None:
     """The second row about a recipient finds what the first has written."""
     answers = await upsert(scene, change(name="Ana"), change("bob"), change(name="Ann"), change(name="Ann"))
@@ -86,6 +107,32 @@ async def a_changed_zone_is_named(scene: Scene) -> None:
     assert await upsert(scene, change(zone="Europe/Rome")) == [Upserted(ANA, Upsert.CHANGED, zone_changed=True)]
     assert await upsert(scene, change(name="Ana")) == [Upserted(ANA, Upsert.CHANGED)]
     assert await upsert(scene, change(zone=None)) == [Upserted(ANA, Upsert.CHANGED, zone_changed=True)]
+
+
+async def quiet(scene: Scene, key: str, ref: str, reason: str = "quiet_hours") -> bytes:
+    """A delivery that waits for an hour, for the end of quiet hours or for another reason."""
+    row = await scene.leased(key, ref=ref)
+    later = await scene.now() + timedelta(hours=1)
+    assert await scene.decide(row, State.LEASED, State.WAITING, reason=reason, next_at=later)
+    return row.id
+
+
+@case
+async def who_moves_is_looked_at_again(scene: Scene) -> None:
+    """What waits for the end of his quiet hours looks again where his zone or quiet hours changed, in that commit."""
+    mine, other, paused = (
+        await quiet(scene, "a", "ana"),
+        await quiet(scene, "b", "bob"),
+        await quiet(scene, "c", "ana", "reminder_paused"),
+    )
+    await upsert(scene, change(name="Ann", locale="de"))
+    assert await scene.store.promote(10) == 0
+    await upsert(scene, change(zone="Pacific/Honolulu"), change("bob", name="Bob"))
+    assert await scene.store.promote(10) == 1
+    assert [await scene.state(one) for one in (mine, other, paused)] == ["ready", "waiting", "waiting"]
+    await upsert(scene, change("bob")._replace(quiet_hours=("21:00-08:00",)))
+    assert await scene.store.promote(10) == 1
+    assert await scene.state(other) == "ready"
 
 
 @case
@@ -124,6 +171,18 @@ async def recipients_come_in_pages(scene: Scene) -> None:
     await scene.store.upsert_recipients("ana", "other", [change("p9")])
     assert [one["id"] for one in await scene.views.recipients("acme", None, 2)] == ["p1", "p2"]
     assert [one["id"] for one in await scene.views.recipients("acme", "p2", 2)] == ["p3"]
+
+
+@case
+async def one_recipient_is_found_in_his_account(scene: Scene) -> None:
+    """By the caller's own id, with what is known of him; nobody of another account, and nobody who was deleted."""
+    await upsert(scene, change(name="Ana", email="ana@example.com", zone="Europe/Berlin"), change("bob"))
+    found = await scene.views.recipient("acme", "ana")
+    assert found == (await scene.views.recipients("acme", None, 1))[0]
+    assert await scene.views.recipient("other", "ana") is None
+    assert await scene.views.recipient("acme", "eve") is None
+    await scene.store.delete_recipient("ana", "moved out", ANA)
+    assert await scene.views.recipient("acme", "ana") is None
 
 
 # --- a recipient ---------------------------------------------------------------------------------

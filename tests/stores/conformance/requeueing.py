@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from duly.core.model import Claimed, Outcome
 from duly.core.states import State
-from duly.testing.builders import frozen, settlement, start
+from duly.ports import Revision
+from duly.testing.builders import frozen, new_reminder, settlement, start
 from tests.stores.conformance import case
 from tests.stores.conformance.scene import HOOKS, Scene, delivery_id
 
@@ -169,3 +170,19 @@ async def a_rejected_letter_under_a_guard_starts_in_doubt(scene: Scene) -> None:
     await scene.store.open_guard("ana", "restored")
     assert await requeue(scene, row.id) == {row.id}
     assert await scene.state(row.id) == State.UNCERTAIN
+
+
+@case
+async def what_was_replaced_does_not_return(scene: Scene) -> None:
+    """A newer version of its reminder lets another delivery come in its place: the two would be one too many."""
+    row = await ended(scene)
+    due = await scene.now() - timedelta(seconds=1)
+    newer = Revision(new_reminder("r", due, event_version=2), 1, None, 2, (), keep_body=False)
+    assert await scene.store.revise("ana", "the visit was moved", newer)
+    assert await requeue(scene, row.id) == frozenset()
+    await scene.tick()
+    assert await requeue(scene, row.id) == frozenset()
+    again = await scene.claim_one()
+    await scene.begin(again)
+    await scene.settle(again, Outcome.REFUSED, state=State.DEAD)
+    assert await requeue(scene, row.id, again.id) == {again.id}

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from duly.core import keys
 from duly.core.model import Channel, NewReminder, Outcome, Scheduled
-from duly.core.revising import Standing, Whom
+from duly.core.revising import Revised, Standing, Whom
 from duly.core.states import State
 from duly.errors import NotFound
+from duly.flows.revise import Wish, revise_reminder
+from duly.intake import zones
 from duly.ports import Revision
 from duly.testing.builders import ADDRESSES, NAMESPACE, new_reminder
 from tests.stores.conformance import case
 from tests.stores.conformance.scene import Scene
+from tests.stores.conformance.ticking import daily
 
 REMINDER = keys.reminder_id(NAMESPACE, "acme", "r")
 AGAIN = keys.delivery_id(NAMESPACE, "acme", "r", "once#2", Channel.WEBHOOK)
@@ -211,3 +214,68 @@ async def versions_are_compared(scene: Scene) -> None:
     answers = [(await scene.store.schedule([replace(other, event_version=version)]))[0] for version in (4, 3, 2, None)]
     assert answers == [Scheduled.NEWER, Scheduled.OLDER, Scheduled.OLDER, Scheduled.CONFLICT]
     assert await scene.store.schedule([first]) == [Scheduled.ALREADY]
+
+
+# --- one after the other -------------------------------------------------------------------------
+
+
+async def turned(scene: Scene, new: NewReminder, version: int) -> Revised:
+    """Bring that version in force, as an import does."""
+    newer = replace(new, event_version=version, body_hash=bytes([version]) * 32)
+    plan = await revise_reminder(scene.store, zones.known, Wish(newer, "ana", "it was moved", newer_only=True))
+    return plan.answer
+
+
+async def begun_rule(scene: Scene) -> NewReminder:
+    """A rule whose first occurrence was sent a minute ago."""
+    rule = daily(await scene.now() - timedelta(minutes=1), event_version=1)
+    await scene.store.schedule([rule])
+    await scene.tick()
+    await scene.again(Outcome.ACCEPTED, 1)
+    return rule
+
+
+async def goes_on(scene: Scene, rule: NewReminder, **ended: State) -> None:
+    """Tomorrow's occurrence is next, nothing fires at once, and besides it these deliveries are there."""
+    assert (await scene.tick()).created == 0
+    shown = await scene.views.show_reminder(REMINDER)
+    tomorrow = rule.next_due_at + timedelta(days=1)
+    assert datetime.fromisoformat(shown["next_due_at"]) == tomorrow
+    assert shown["next_label"].startswith(f"{tomorrow:%Y-%m-%dT%H:%M}")
+    found = {one["occurrence"]: one["status"] for one in shown["deliveries"]}
+    assert found == {rule.next_label: State.SENT} | {label.replace("_", "#"): state for label, state in ended.items()}
+
+
+@case
+async def a_rule_comes_back_where_it_was(scene: Scene) -> None:
+    """A rule, then once, then once at another time, then the rule again: what it had sent stays sent, once."""
+    rule = await begun_rule(scene)
+    assert await turned(scene, await newer(scene, 3600), 2) is Revised.MOVED
+    assert await turned(scene, await newer(scene, 7200), 3) is Revised.MOVED
+    assert await turned(scene, rule, 4) is Revised.MOVED
+    await goes_on(scene, rule)
+
+
+@case
+async def a_rule_comes_back_behind_what_was_sent_once(scene: Scene) -> None:
+    """What was sent once in between is not sent a second time, and the rule goes on all the same."""
+    rule = await begun_rule(scene)
+    assert await turned(scene, await newer(scene), 2) is Revised.MOVED
+    await scene.tick()
+    await scene.again(Outcome.ACCEPTED, 1)
+    assert await turned(scene, await newer(scene, 7200), 3) is Revised.ALREADY_SENT
+    assert await turned(scene, rule, 4) is Revised.MOVED
+    await goes_on(scene, rule, once=State.SENT)
+
+
+@case
+async def a_rule_comes_back_behind_what_was_called_off(scene: Scene) -> None:
+    """What was due once and not sent yet ends with each change, and comes anew only where it is wanted."""
+    rule = await begun_rule(scene)
+    assert await turned(scene, await newer(scene), 2) is Revised.MOVED
+    await scene.tick()
+    assert await turned(scene, await newer(scene), 3) is Revised.MOVED
+    await scene.tick()
+    assert await turned(scene, rule, 4) is Revised.MOVED
+    await goes_on(scene, rule, once=State.CANCELLED, once_2=State.CANCELLED)
+    assert (await scene.claim()).rows == []

@@ -9,10 +9,11 @@ from zoneinfo import ZoneInfo
 
 from duly.core import keys
 from duly.core.firing import fire
+from duly.core.folding import GATHER_SECONDS
 from duly.core.model import Begun, Channel, Claimed, Doubtful, NewReminder, Outcome, Scheduled
 from duly.core.states import State, check
 from duly.ports import Claim, ClaimOrder, Filters, Materialised, Settled, Store, Views
-from duly.testing.builders import NAMESPACE, PROVIDERS, decision, new_reminder, settlement, start
+from duly.testing.builders import NAMESPACE, PROVIDERS, decision, folding, new_reminder, settlement, start
 from tests.stores.ledgers import Ledger
 
 __all__ = ["HOOKS", "LEASE_SECONDS", "WALKED", "Scene", "Watched", "delivery_id"]
@@ -138,6 +139,25 @@ class Scene:
     async def claim_one_of(self, limit: int) -> Claimed:
         """The first of a claim of `limit` rows, where more are ready."""
         return (await self.claim(limit)).rows[0]
+
+    async def fold(self, *rows: Claimed, worker: str = "w1") -> dict[bytes, bytes]:
+        """Fold rows; the summary of each that was folded."""
+        folded: dict[bytes, bytes] = await self.store.fold(worker, [folding(row) for row in rows])
+        return folded
+
+    async def folded(self, *keys_: str, **more: Any) -> list[bytes]:
+        """Deliveries that are folded into one summary, and that summary, which is the last."""
+        await self.ready(*(keys_ or ("r",)), **{"late": "summarize", **more})
+        rows = {row.reminder_key: row for row in (await self.claim()).rows}
+        folded = await self.fold(*rows.values())
+        (summary,) = set(folded.values())
+        return [*(rows[key].id for key in keys_ or ("r",)), summary]
+
+    async def gathered(self) -> Claimed:
+        """The only summary that gathers, claimed."""
+        await self.ledger.pass_time(GATHER_SECONDS)
+        await self.store.promote(10)
+        return await self.claim_one()
 
     async def begin(self, *rows: Claimed, worker: str = "w1", **how: Any) -> Begun:
         """Begin rows with new bytes, unless they have some."""

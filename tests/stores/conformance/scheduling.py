@@ -118,11 +118,12 @@ async def a_recipient_is_written_once(scene: Scene) -> None:
     await scene.schedule(
         "r2", recipient_name="Anna", recipient_zone="Asia/Tokyo", addresses={WEBHOOK: "https://later.example.com/"}
     )
-    await scene.schedule("by-id", addresses=None)
+    nothing = {"recipient_name": None, "recipient_zone": None, "recipient_locale": None}
+    await scene.schedule("by-id", addresses=None, **nothing)
     await scene.tick()
     rows = {row.reminder_key: row for row in (await scene.claim()).rows}
-    assert {row.recipient_name for row in rows.values()} == {"Ana"}
-    assert {row.recipient_zone for row in rows.values()} == {"Europe/Lisbon"}
+    assert rows["by-id"].recipient_name == rows["r1"].recipient_name == "Ana"
+    assert rows["by-id"].recipient_zone == rows["r1"].recipient_zone == "Europe/Lisbon"
     assert rows["by-id"].address == rows["r1"].address
 
 

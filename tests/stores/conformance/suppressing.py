@@ -1,52 +1,45 @@
-"""Cases of suppress: a contact that opted out, and everything that is under way to it."""
+"""Cases of an opt-out: a contact that wants no more, and everything that is under way to it."""
 
 from __future__ import annotations
 
-import pytest
-
 from duly.core import keys
+from duly.core.consent import ALL, Kind, Said, Verdict
 from duly.core.model import Begun, Channel, Outcome
 from duly.core.states import State
-from duly.errors import NotFound
+from duly.ports import NewConsent
 from duly.testing.builders import NAMESPACE, contact
 from tests.stores.conformance import case
 from tests.stores.conformance.scene import HOOKS, Scene
 
 URL = "https://app.example.com/hooks"
 REMINDER = keys.reminder_id(NAMESPACE, "acme", "r")
-CONTACT = contact("acme", Channel.WEBHOOK, URL).id
+CONTACT = contact("acme", Channel.WEBHOOK, URL)
+WANTS_NO_MORE = Said(Kind.OPT_OUT, ALL, None, "us", "asked to")
 
 
-async def suppress(scene: Scene) -> bool:
+async def opt_out(scene: Scene) -> bool:
     """The contact of the scene's deliveries opts out; whether that was new."""
-    new: bool = await scene.store.suppress("ana", "opted_out", CONTACT)
-    return new
+    (verdict,) = await scene.store.record_consent("ana", "acme", [NewConsent(CONTACT, WANTS_NO_MORE)])
+    return bool(verdict is Verdict.RECORDED)
 
 
 @case
-async def a_contact_is_suppressed_once(scene: Scene) -> None:
-    """Suppressing says whether it was new, and leaves one event at each open delivery."""
+async def a_contact_opts_out_once(scene: Scene) -> None:
+    """Opting out again is nothing new, and leaves no other event: there is one event at each open delivery."""
     deliveries = await scene.ready("r1", "r2")
-    assert await suppress(scene)
-    assert not await suppress(scene)
+    assert await opt_out(scene)
+    assert not await opt_out(scene)
     for delivery in deliveries:
         assert await scene.events(delivery) == [("suppressed", "ready", "ready", "ana", "opted_out")]
 
 
 @case
-async def an_unknown_contact_is_not_suppressed(scene: Scene) -> None:
-    """A contact that nobody has is not found."""
-    with pytest.raises(NotFound):
-        await suppress(scene)
-
-
-@case
-async def nobody_else_is_suppressed(scene: Scene) -> None:
+async def nobody_else_is_silenced(scene: Scene) -> None:
     """Deliveries to other contacts, and those that are final, are left alone."""
     sent = await scene.sending("sent")
     await scene.settle(sent, Outcome.ACCEPTED)
     (other,) = await scene.ready("other", addresses={Channel.WEBHOOK: "https://other.example.com/"})
-    await suppress(scene)
+    await opt_out(scene)
     assert await scene.events(sent.id) == []
     assert await scene.events(other) == []
     assert (await scene.claim_one()).suppressed is None
@@ -54,9 +47,9 @@ async def nobody_else_is_suppressed(scene: Scene) -> None:
 
 @case
 async def admission_sees_the_suppression(scene: Scene) -> None:
-    """A later claim carries why the contact is suppressed, and another revision of it."""
+    """A later claim carries why the contact is silent, and another revision of it."""
     row = await scene.leased("r")
-    await suppress(scene)
+    await opt_out(scene)
     await scene.store.abandon("w1", [(row.id, row.fence)])
     again = await scene.claim_one()
     assert (again.suppressed, again.revisions.contact) == ("opted_out", row.revisions.contact + 1)
@@ -66,7 +59,7 @@ async def admission_sees_the_suppression(scene: Scene) -> None:
 async def an_opt_out_before_begin_wins(scene: Scene) -> None:
     """What was claimed before the opt-out does not begin after it."""
     row = await scene.leased("r")
-    await suppress(scene)
+    await opt_out(scene)
     assert await scene.begin(row) == Begun({}, {})
     assert await scene.outcomes(row.id) == []
     assert await scene.events(row.id) == [("suppressed", "leased", "leased", "ana", "opted_out")]
@@ -76,7 +69,7 @@ async def an_opt_out_before_begin_wins(scene: Scene) -> None:
 async def a_begin_before_an_opt_out_wins(scene: Scene) -> None:
     """What began before the opt-out goes on to its outcome, and the timeline says so."""
     row = await scene.sending("r")
-    assert await suppress(scene)
+    assert await opt_out(scene)
     assert await scene.events(row.id) == [("suppressed", "sending", "sending", "ana", "opted_out")]
     await scene.settle(row, Outcome.ACCEPTED)
     assert await scene.state(row.id) == State.SENT
@@ -87,7 +80,7 @@ async def reconcile_is_told_why_it_would_be_refused(scene: Scene) -> None:
     """A row in doubt says that its contact is suppressed, or its reminder cancelled."""
     await scene.uncertain("r")
     assert (await scene.looked_at(lease_seconds=30)).refused is None
-    await suppress(scene)
+    await opt_out(scene)
     await scene.ledger.pass_time(31)
     row = await scene.looked_at(lease_seconds=30)
     assert row.refused == "opted_out"

@@ -21,7 +21,7 @@ S = State
 NOT_WALKED: Final[dict[tuple[State | None, State], str]] = {
     (S.SKIPPED, S.SENT): "nothing was sent that could be accepted",
 }
-ENDS_BY_DECISION: Final = (S.EXPIRED, S.SUPPRESSED, S.CANCELLED, S.FOLDED, S.SHADOWED, S.REJECTED, S.DEAD)
+ENDS_BY_DECISION: Final = (S.EXPIRED, S.SUPPRESSED, S.CANCELLED, S.SHADOWED, S.REJECTED, S.DEAD)
 
 
 class FirstLease(NamedTuple):
@@ -111,16 +111,6 @@ async def uncertain_dies_of_a_late_answer(scene: Scene) -> None:
     await scene.settle(row, Outcome.REFUSED)
     assert await scene.decide(await scene.looked_at(), S.UNCERTAIN, S.DEAD, reason="attempts_exhausted", certain=True)
     await stands(scene, S.UNCERTAIN, S.DEAD)
-
-
-@case
-async def folded_shares_the_fate_of_its_summary(scene: Scene) -> None:
-    """Folded -> sent, unconfirmed and ready, with its summary."""
-    for target in (S.SENT, S.UNCONFIRMED, S.READY):
-        row = await scene.leased(f"to-{target}")
-        assert await scene.decide(row, S.LEASED, S.FOLDED, reason="summarised")
-        assert await scene.decide(row, S.FOLDED, target, reason="summary")
-        assert await scene.state(row.id) == target
 
 
 @case

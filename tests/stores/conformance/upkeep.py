@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from duly.core.model import FailureClass, Lane, Outcome, Signal, SignalKind
 from duly.core.states import State
 from duly.ports import Swept, TakenBack
 from tests.stores.conformance import case
-from tests.stores.conformance.scene import HOOKS, Scene
+from tests.stores.conformance.scene import HOOKS, Scene, delivery_id
 
 # --- promote -------------------------------------------------------------------------------------
 
@@ -114,6 +114,26 @@ async def what_passed_its_deadline_expires(scene: Scene) -> None:
         assert (shown["status"], shown["reason"], len(shown["attempts"])) == ("expired", "deadline_passed", attempts)
         ((_, origin, target, actor, reason),) = await scene.events(delivery)
         assert (origin, target, actor, reason) == (before, "expired", "upkeep", "deadline_passed")
+
+
+@case
+async def what_it_waited_for_stays_on_record(scene: Scene) -> None:
+    """Whatever expires from waiting says why it waited, and until when it would have."""
+    waiting = await scene.waiting("waiting", wait=timedelta(hours=9))
+    (ready,) = await scene.ready("ready")
+    before = await scene.show(waiting.id)
+    await scene.ledger.pass_time(8 * 3600 + 1)
+    await scene.store.sweep(10, "upkeep")
+    after = await scene.show(waiting.id)
+    evidence = after["events"][-1]["evidence"]
+    assert evidence["waited_for"] == before["reason"]
+    behind = _between(after["deadline_at"], evidence["until"]) - _between(before["deadline_at"], before["next_at"])
+    assert abs(behind) <= timedelta(seconds=1)
+    assert (await scene.show(ready))["events"][-1]["evidence"] is None
+
+
+def _between(earlier: str, later: str) -> timedelta:
+    return datetime.fromisoformat(later) - datetime.fromisoformat(earlier)
 
 
 @case
@@ -242,6 +262,25 @@ async def a_restart_leaves_other_doors(scene: Scene) -> None:
     await scene.store.settle(HOOKS, [], [Signal(row.endpoint, SignalKind.BLOCK, "retry_after", 30)])
     assert await scene.store.probe_circuits([HOOKS]) == 0
     assert list((await scene.begin(row)).put_off) == [row.id]
+
+
+# --- other hours and caps ------------------------------------------------------------------------
+
+
+@case
+async def other_hours_are_looked_at_once(scene: Scene) -> None:
+    """Where accounts have chosen others, what waits for them looks again, so many at a time; the same wake nobody."""
+    reasons = ("quiet_hours", "frequency_cap", "quiet_hours", "account_paused")
+    for number, reason in enumerate(reasons):
+        row = await scene.leased(f"r{number}", ref=f"p{number}")
+        await scene.decide(row, State.LEASED, State.WAITING, reason=reason, next_at=row.due_at + timedelta(hours=1))
+    assert [await scene.store.look_again("others", 2) for _ in range(3)] == [2, 1, 0]
+    assert await scene.store.promote(10) == 3
+    assert await scene.state(delivery_id("r3")) == "waiting"
+    row = (await scene.claim()).rows[0]
+    await scene.decide(row, State.LEASED, State.WAITING, reason="quiet_hours", next_at=row.due_at + timedelta(hours=1))
+    assert await scene.store.look_again("others", 2) == 0
+    assert await scene.store.look_again("others again", 2) == 1
 
 
 # --- next step -----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from duly.core import keys
-from duly.core.model import Channel, Lane, Outcome, Signal, SignalKind
+from duly.core.model import Channel, FailureClass, Lane, Outcome, Result, Signal, SignalKind
 from duly.core.states import State
 from duly.errors import NotFound
 from duly.ports import Filters
@@ -22,8 +22,9 @@ LINE = ["id", "account", "reminder", "occurrence", "channel", "status", "reason"
 DELIVERY = [
     *("id", "account", "reminder", "occurrence", "channel", "provider", "template", "template_version", "status"),
     *("reason", "next_action", "next_at", "due_at", "deadline_at", "lane", "idempotency_key", "payload_hash"),
-    *("request_id", "lease_expires_at", "recipient", "restored", "zone", "late_from", "attempts"),
-    *("receipts", "events"),
+    *("request_id", "lease_expires_at", "recipient", "restored", "zone", "late_from", "summary", "purpose"),
+    *("submitted_at", "revised_at", "since", "finished_at", "recipient_zone", "obstacle"),
+    *("folded", "attempts", "receipts", "events", "consent"),
 ]
 ATTEMPT = [
     *("number", "started_at", "finished_at", "outcome", "class", "http_status", "request_id", "payload_hash"),
@@ -35,7 +36,8 @@ FORGOTTEN = [
 EVENT = ["at", "kind", "from", "to", "actor", "reason", "evidence"]
 REMINDER = [
     *("id", "account", "idempotency_key", "status", "schedule", "zone", "template", "template_version", "next_due_at"),
-    *("next_local", "next_label", "missed", "group", "recipient_zone", "deliveries", "events"),
+    *("next_local", "next_label", "missed", "group", "recipient_zone", "purpose", "deadline", "late", "late_until"),
+    *("left_out", "obstacles", "deliveries", "events"),
 ]
 MADE = ("held", "uncertain", "waiting", "sent", "rejected", "sending", "leased", "ready")
 RFC3339_UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -138,10 +140,29 @@ async def the_status_of_nothing_is_empty(scene: Scene) -> None:
     assert plain(await scene.views.status()) == {
         "states": {},
         "lanes": {},
+        "failing": [],
         "budgets": [],
         "reminders": {"count": 0, "next_due_at": None},
         "guard": None,
     }
+
+
+@case
+async def the_status_tells_what_failed_and_waits(scene: Scene) -> None:
+    """What was attempted and is not decided is counted by provider, state and reason; what was not is not."""
+    for key in ("a", "b"):
+        await scene.settle(
+            await scene.sending(key), Outcome.NOT_SENT, result=Result(Outcome.NOT_SENT, FailureClass.CONNECTION)
+        )
+    await scene.uncertain("c")
+    await scene.settle(await scene.sending("sent"), Outcome.ACCEPTED)
+    await scene.decide(await scene.leased("quiet"), State.LEASED, State.WAITING, reason="quiet_hours")
+    failing = plain(await scene.views.status())["failing"]
+    assert [(one["provider"], one["status"], one["count"]) for one in failing] == [
+        (HOOKS, "uncertain", 1),
+        (HOOKS, "waiting", 2),
+    ]
+    assert all(one["reason"] for one in failing)
 
 
 @case

@@ -1,4 +1,9 @@
-"""`duly cancel`: whoever commits first wins; what is already being sent is said, not hidden."""
+"""`duly cancel`: whoever commits first wins; what was sent, or is being sent, is said, not hidden.
+
+The answer to a cancel is `cancelled` where it prevented something, or finds nothing yet; `already_sending` where all it
+can prevent is another try; `already_cancelled` and `already_ended` where nothing is left and nothing comes. Only
+`already_sent` is a refusal: what should not be sent was sent.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 GROUP_PAGE_ROWS: Final = 1_000
+ALREADY_SENT: Final = "already_sent"
+BEFORE: Final = "it was cancelled before"
+#: Answer -> how the text begins, where it is not that it was cancelled just now.
+BEGINNINGS: Final = {
+    "already_cancelled": BEFORE,
+    "already_ended": "it had ended, and nothing was left to cancel",
+}
 
 Wanted = Annotated[
     str | None,
@@ -47,15 +59,14 @@ def register(app: typer.Typer) -> None:
 
         reason = one_line(why, WHY_CHARACTERS_MAX) or "cancelled"
         if identity is not None and group is None:
-            done = asyncio.run(_cancel(surface.config(), identity, account, reason))._asdict()
-            surface.result(done, _text(done))
+            _tell(surface, asyncio.run(_cancel(surface.config(), identity, account, reason)))
             return
         if group is None or identity is not None:
             raise InputError("name one: the ID of a reminder or a delivery, or --group with --account")
         if account is None:
             raise InputError("--group: it belongs to an account; give --account too")
         told = asyncio.run(_cancel_group(surface.config(), group, account, reason))
-        surface.result(told, f"{counted(told['reminders'], 'reminder', 'reminders')} {_text(told)}")
+        surface.result(told, _group_text(told))
 
 
 async def _cancel(config: Config, identity: str, account: str | None, reason: str) -> Cancelled:
@@ -98,14 +109,54 @@ async def _members(views: Views, group: str, account: str) -> AsyncIterator[byte
         after = page[-1]
 
 
+def _tell(surface: Surface, done: Cancelled) -> None:
+    told = {"answer": _answer(done), **done._asdict()}
+    sent = told["answer"] == ALREADY_SENT
+    if not sent or surface.as_json:
+        surface.result(told, _text(told))
+    if sent:
+        surface.note(f"it was already sent, and nothing was left to cancel{_deliveries(told)}")
+        raise typer.Exit(1)
+
+
+def _answer(done: Cancelled) -> str:
+    if done.cancelled or done.stopped:
+        return "cancelled"
+    if done.sending or done.in_doubt:
+        return "already_sending"
+    if done.before:
+        return "already_cancelled"
+    if done.sent:
+        return ALREADY_SENT
+    return "already_ended" if done.final else "cancelled"
+
+
 def _text(done: Mapping[str, Any]) -> str:
+    begin = BEGINNINGS.get(done["answer"], BEFORE if done["before"] else "cancelled")
+    return f"{begin}{_stopped(done)}{_deliveries(done) or '; it had no deliveries yet'}"
+
+
+def _group_text(done: Mapping[str, Any]) -> str:
+    """How many were cancelled now, how many before, and what became of the deliveries of all of them."""
+    before, now = done["before"], done["reminders"] - done["before"]
+    begin = f"{counted(now, 'reminder', 'reminders')} cancelled" if now else "no reminder cancelled"
+    if before:
+        begin += f", {before} {'was' if before == 1 else 'were'} cancelled before"
+    return f"{begin}{_stopped(done)}{_deliveries(done) or '; no deliveries yet'}"
+
+
+def _stopped(done: Mapping[str, Any]) -> str:
+    return ", and no further occurrence comes" if done["stopped"] and _deliveries(done) else ""
+
+
+def _deliveries(done: Mapping[str, Any]) -> str:
+    """What became of each of them, as the end of a sentence; nothing where there are none."""
     words = [
         (done["cancelled"], "will not be sent"),
         (done["sending"], "already sending: the ledger will show what came of it"),
         (done["in_doubt"], "in doubt: may have been accepted, will not be sent again"),
-        (done["final"], "final before"),
+        (done["sent"], "already sent"),
+        (done["final"] - done["sent"], "final before"),
     ]
     parts = [f"{count} {text}" for count, text in words if count]
-    if parts:
-        return f"cancelled; deliveries: {'; '.join(parts)}"
-    return "cancelled; no deliveries yet" if "reminders" in done else "cancelled; it had no deliveries yet"
+    return f"; deliveries: {'; '.join(parts)}" if parts else ""

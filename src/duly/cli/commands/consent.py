@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 import typer
 
 from duly.cli import output
-from duly.cli.bulk import PAGE_ROWS, AccountName, File, Format, counted_rows, import_file, pages, source_of
+from duly.cli.bulk import PAGE_ROWS, AccountName, File, Format, Strict, import_file, pages, source_of, tell
 from duly.cli.surface import Surface, WhyOption, command, operator, stated
 from duly.cli.words import require_account
 
@@ -111,10 +111,16 @@ def lift(
     _said(surface, "lift", Whom(address, account, channel), purpose, why)
 
 
-def import_(surface: Surface, file: File, account: AccountName, file_format: Format = None) -> None:
-    """Take statements from a file. Bad rows go to FILE.rejected.jsonl, with the reason. Safe to run again."""
+def import_(
+    surface: Surface, file: File, account: AccountName, strict: Strict = False, file_format: Format = None
+) -> None:
+    """Take statements from a file: columns address and kind. Safe to run again.
+
+    A row without a purpose is about all of them: an opt-out spares security, a bounce or a complaint nothing. Bad
+    rows go to FILE.rejected.jsonl, with the reason.
+    """
     document, where = asyncio.run(_import(surface, surface.config(), file, account, file_format))
-    surface.result(document, counted_rows(document, where))
+    tell(surface, document, where, strict=strict)
 
 
 def export(surface: Surface, account: AccountName) -> None:
@@ -140,7 +146,8 @@ def _said(
     kind = Kind(word)
     scope = read_purpose(kind, _label("purpose", purpose), even_security=even_security)
     told = asyncio.run(_record(surface, whom, Said(kind, scope, None, f"operator {operator()}", stated(why))))
-    surface.result(told, f"{told['kind']} of {told['purpose']}: {told['result']}")
+    lines = [f"{told['kind']} of {told['purpose']}: {told['result']}", *map(_still, told["still_silenced"])]
+    surface.result(told, "\n".join(map(output.plain, lines)))
 
 
 async def _record(surface: Surface, whom: Whom, said: Said) -> dict[str, Any]:
@@ -155,9 +162,46 @@ async def _record(surface: Surface, whom: Whom, said: Said) -> dict[str, Any]:
         if not (whom.account in config.accounts or await store.views().has_account(whom.account)):
             surface.note(f"account {whom.account} is new: it is made; check the name if you did not expect that")
         (verdict,) = await store.record_consent(operator(), whom.account, [NewConsent(contact, said)])
+        standing = (await store.views().consent(contact.id))["standing"]
     if verdict is Verdict.KEPT_OUT:
         raise InputError("the address is suppressed, which no opt-in ends: see `consent show`, then `consent lift` it")
-    return {**_head(whom, contact), "kind": str(said.kind), "purpose": said.scope, "result": str(verdict)}
+    done = {"kind": str(said.kind), "purpose": said.scope, "result": str(verdict)}
+    return {**_head(whom, contact), **done, "still_silenced": _still_silenced(said, standing)}
+
+
+def _still_silenced(said: Said, standing: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of what somebody wants to have opened, what other statements keep shut: by each, which purposes."""
+    from duly.core.consent import ALL, EVERYTHING, SECURITY, Kind
+
+    if said.kind not in (Kind.OPT_IN, Kind.LIFT):
+        return []
+    meant = {said.scope} if said.scope not in (ALL, EVERYTHING) else None
+    shut: dict[tuple[str, str], list[str]] = {}
+    for purpose, code in _purposes(standing).items():
+        if code is None or purpose not in (meant or {purpose}) or (purpose, said.scope) == (SECURITY, ALL):
+            continue
+        scopes = (EVERYTHING, purpose, ALL)
+        by = min((one for one in standing if one["code"] == code and one["purpose"] in scopes), key=_rank(scopes))
+        shut.setdefault((by["kind"], by["purpose"]), []).append(purpose)
+    return [{"purposes": purposes, "kind": kind, "scope": scope} for (kind, scope), purposes in shut.items()]
+
+
+def _rank(scopes: Sequence[str]) -> Callable[[Mapping[str, Any]], int]:
+    return lambda one: scopes.index(one["purpose"])
+
+
+def _still(one: Mapping[str, Any]) -> str:
+    """What is still silenced, by what, and the way out."""
+    from duly.core.consent import ALL, EVERYTHING, Kind
+
+    ways = {ALL: "without --purpose", EVERYTHING: "with --even-security"}
+    way = f"`duly consent opt-in` {ways.get(one['scope'], 'with --purpose ' + one['scope'])}"
+    if one["kind"] != Kind.OPT_OUT:
+        way = "`duly consent lift`"
+    verb = "is" if len(one["purposes"]) == 1 else "are"
+    return (
+        f"{', '.join(one['purposes'])} {verb} still silenced, by the {one['kind']} of {one['scope']}; {way} ends that"
+    )
 
 
 async def _shown(config: Config, whom: Whom) -> dict[str, Any]:

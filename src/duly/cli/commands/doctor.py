@@ -12,6 +12,7 @@ import typer
 
 from duly.cli import output
 from duly.cli.surface import Surface, command
+from duly.cli.words import failing_text
 
 if TYPE_CHECKING:
     from duly.runtime.config import Config
@@ -34,15 +35,18 @@ def register(app: typer.Typer) -> None:
     @command(app)
     def doctor(surface: Surface) -> None:
         """Check configuration, schema and the ledger's invariants. Exit 1 if something is wrong."""
-        checks = asyncio.run(_checks(surface.config()))
+        checks, failing = asyncio.run(_checks(surface.config()))
         wrong = [check for check in checks if check["found"]]
-        surface.result({"ok": not wrong, "checks": checks}, _text(checks))
+        surface.result({"ok": not wrong, "checks": checks, "failing": failing}, _text(checks, failing))
         if wrong:
             raise typer.Exit(1)
 
 
-async def _checks(config: Config) -> list[dict[str, Any]]:
-    """Bootstrap itself checks secrets, templates, providers, schema and namespace: it raises if one is wrong."""
+async def _checks(config: Config) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The checks, and what waits after attempts that failed, which is no fault of the installation.
+
+    Bootstrap itself checks secrets, templates, providers, schema and namespace: it raises if one is wrong.
+    """
     from duly.runtime.bootstrap import open_plant
     from duly.stores import migrate
 
@@ -51,13 +55,15 @@ async def _checks(config: Config) -> list[dict[str, Any]]:
         views = plant.store.views()
         invariants = await views.invariants()
         findings = await views.findings(list(plant.providers))
-    return [
+        failing = (await views.status())["failing"]
+    checks = [
         _check("configuration, secrets and templates", 0),
         *(_check(f"schema: {problem}", 1, "run `duly migrate verify`") for problem in problems),
         *([] if problems else [_check("schema", 0)]),
         *(_check(f"ledger: {_words(name)}", found, BROKEN) for name, found in invariants),
         *(_check(f"work: {_words(name)}", found, ADVICE[name]) for name, found in findings),
     ]
+    return checks, failing
 
 
 def _check(check: str, found: int, advice: str | None = None) -> dict[str, Any]:
@@ -68,8 +74,10 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _text(checks: list[dict[str, Any]]) -> str:
+def _text(checks: list[dict[str, Any]], failing: list[dict[str, Any]]) -> str:
     """What is wrong stands last, with what to do: there it is read."""
     rows = [("wrong" if check["found"] else "ok", check["check"], check["found"] or "") for check in checks]
     wrong = [f"{check['check']}: {check['advice']}" for check in checks if check["found"]]
-    return "\n\n".join([output.columns(("", "check", "rows"), rows), *(["\n".join(wrong)] if wrong else [])])
+    parts = [output.columns(("", "check", "rows"), rows)]
+    parts += [failing_text(failing)] if failing else []
+    return "\n\n".join([*parts, *(["\n".join(wrong)] if wrong else [])])

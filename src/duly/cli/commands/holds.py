@@ -85,16 +85,18 @@ async def _held(config: Config, account: str | None, limit: int) -> list[dict[st
 async def _shown(config: Config, identity: str, account: str | None) -> dict[str, Any]:
     from duly.core.limits import Limits
     from duly.runtime.bootstrap import ConfiguredPolicies, limits, open_store
+    from duly.runtime.explaining import as_told
 
     async with open_store(config) as store:
         views = store.views()
         delivery = await _meant(views, identity, account)
         now, row = await store.held(delivery)
         shown = await views.show_delivery(delivery)
+        told = await as_told(views, config, shown, now)
         guarded = (await views.guard())["open"] is not None
     policy = ConfiguredPolicies(config).hold(row.account)
     hold = {
-        **_known(row, now, shown),
+        **_known(row, now, told),
         **_follows(row, now, policy, limits(config).get(row.provider, Limits())),
         "resend": _resend(row, now, guarded=guarded),
     }

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from duly.cli import output
 from duly.cli.surface import Surface, command
+from duly.cli.words import counted, left_out_text
 
 if TYPE_CHECKING:
     from duly.runtime.config import Config
@@ -40,15 +42,19 @@ def register(app: typer.Typer) -> None:
             "already": report.already,
             "rejected": report.rejected,
             "revised": report.revised,
+            "left_out": report.left_out,
+            "left_out_rows": [row._asdict() for row in report.left_out_rows],
         }
         surface.result(document, _text(document, where))
+        if report.likely_misspelt:
+            surface.note(_misspelt(report))
         if strict and report.rejected:
             raise typer.Exit(1)
 
 
 async def _import(surface: Surface, config: Config, file: str, file_format: str | None) -> tuple[Imported, str]:
     from duly.intake import Intake, RejectedFile, open_rows
-    from duly.runtime.bootstrap import account_zones, channels, open_store, templates
+    from duly.runtime.bootstrap import account_zones, channels, open_store, purposes, templates
     from duly.runtime.clock import SystemClock, SystemDice
     from duly.runtime.importing import import_rows
     from duly.runtime.outage import Outage
@@ -61,7 +67,9 @@ async def _import(surface: Surface, config: Config, file: str, file_format: str 
     with open_rows(file, file_format) as rows:
         async with open_store(config) as store:
             await outage.until_done(lambda: keep(store, compiled))
-            intake = Intake(await store.namespace(), compiled, channels(config), account_zones(config).get)
+            intake = Intake(
+                await store.namespace(), compiled, channels(config), account_zones(config).get, purposes(config)
+            )
             with RejectedFile(file) as rejects, surface.progress("importing", rows.total_bytes) as advance:
                 seen = 0
 
@@ -77,4 +85,25 @@ async def _import(surface: Surface, config: Config, file: str, file_format: str 
 def _text(document: dict[str, Any], where: str) -> str:
     text = "{rows} rows: {created} created, {already} already there, {rejected} rejected".format(**document)
     text += f", {document['revised']} revised" if document["revised"] else ""
-    return f"{text}; see {where}" if document["rejected"] else text
+    text += f"; see {where}" if document["rejected"] else ""
+    return "\n".join([text, *_left_out(document)])
+
+
+def _left_out(document: dict[str, Any]) -> list[str]:
+    """A line for each row whose reminder was sent in part before."""
+    rows = document["left_out_rows"]
+    lines = [
+        f"line {row['line']}, {output.plain(row['idempotency_key'])}: {left_out_text(row['labels'])}; `duly reschedule`"
+        " with --again asks for it"
+        for row in rows
+    ]
+    more = document["left_out"] - len(rows)
+    return [*lines, f"... and {more} more rows like these"] if more else lines
+
+
+def _misspelt(report: Imported) -> str:
+    """The rows whose purpose is near a known one, which has its own caps, quiet hours and opt-outs."""
+    first = ", ".join(f'line {one.line} has "{output.plain(one.purpose)}"' for one in report.first_misspelt)
+    rows = counted(report.likely_misspelt, "row was taken whose purpose is", "rows were taken whose purposes are")
+    known = sorted({one.near for one in report.first_misspelt})
+    return f"warning: {rows} near a known one ({', '.join(map(output.plain, known))}): {first}"

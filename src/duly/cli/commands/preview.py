@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from duly.cli import output
+from duly.cli.submitted import FromLedger, read_submission
 from duly.cli.surface import Surface, command
 from duly.cli.words import counted
 
@@ -25,12 +26,14 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
 
     @command(app)
-    def preview(surface: Surface, file: OneReminder, channel: ChannelOption = None) -> None:
+    def preview(
+        surface: Surface, file: OneReminder, channel: ChannelOption = None, from_ledger: FromLedger = False
+    ) -> None:
         """Show what a reminder would say, and what it costs as SMS. Needs no database, and sends nothing."""
-        from duly.intake import read_single
         from duly.runtime.trying import preview as previewed
 
-        document = previewed(surface.config(), read_single(file), channel)
+        config = surface.config()
+        document = previewed(config, read_submission(file, config if from_ledger else None), channel)
         surface.result(document, "\n".join(map(output.plain, _lines(document))))
 
 

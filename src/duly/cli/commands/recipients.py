@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from duly.cli import output
-from duly.cli.bulk import FORMATS, PAGE_ROWS, AccountName, File, Format, counted_rows, import_file, pages
+from duly.cli.bulk import FORMATS, PAGE_ROWS, AccountName, File, Format, Strict, import_file, pages, tell
 from duly.cli.surface import Surface, WhyOption, command, operator, stated
 from duly.cli.words import require_account
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 COUNTS: Final = ("rows", "created", "changed", "same", "rejected", "zone_changed", "retimed")
-EXPORTED: Final = ("id", "name", "email", "phone", "webhook", "zone", "locale")
+EXPORTED: Final = ("id", "name", "email", "phone", "webhook", "zone", "locale", "quiet_hours")
 
 RecipientName = Annotated[str, typer.Argument(metavar="ID", help="Your own id of the recipient.")]
 ChannelName = Annotated[str, typer.Option("--channel", help="email, sms or webhook.")]
@@ -43,10 +43,12 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="recipients")
 
 
-def import_(surface: Surface, file: File, account: AccountName, file_format: Format = None) -> None:
+def import_(
+    surface: Surface, file: File, account: AccountName, strict: Strict = False, file_format: Format = None
+) -> None:
     """Write recipients, or change those that are there. Bad rows go to FILE.rejected.jsonl. Safe to run again."""
     document, where = asyncio.run(_import(surface, surface.config(), file, account, file_format))
-    surface.result(document, counted_rows(document, where))
+    tell(surface, document, where, strict=strict)
 
 
 def export(surface: Surface, account: AccountName, form: ExportFormat = "jsonl") -> None:
@@ -194,5 +196,5 @@ def _jsonl(page: Sequence[Mapping[str, Any]]) -> str:
 def _csv(page: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     rows = csv.DictWriter(text, EXPORTED, lineterminator="\n")
-    rows.writerows(page)
+    rows.writerows({**row, "quiet_hours": "|".join(row["quiet_hours"] or ())} for row in page)
     return text.getvalue().removesuffix("\n")

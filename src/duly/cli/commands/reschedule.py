@@ -9,7 +9,7 @@ import typer
 
 from duly.cli import output
 from duly.cli.surface import AccountOption, Identity, Surface, WhyOption, command, operator, stated
-from duly.cli.words import reminder_named
+from duly.cli.words import left_out_text, reminder_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,6 +133,9 @@ def _document(done: Rescheduled) -> dict[str, Any]:
         "local": _local(done),
         "utc": done.due_at,
         "zone": done.zone,
+        "left_out": list(done.left_out),
+        "at_once": list(done.at_once),
+        "expired": list(done.expired),
     }
 
 
@@ -149,4 +152,11 @@ def _text(done: Rescheduled) -> str:
     utc = output.second(done.due_at) if done.due_at else ""
     local = _local(done)
     where = f"{local} in {output.plain(done.zone)} ({utc})" if local else utc
-    return f"moved: {output.plain(done.label)} is due at {where}"
+    text = f"moved: {output.plain(done.label)} is due at {where}"
+    if done.left_out:
+        text += f"; {left_out_text(done.left_out)} (--again asks for it)"
+    if done.at_once:
+        text += f"\nit is past, and goes out at once: {', '.join(done.at_once)}"
+    if done.expired:
+        text += f"\nits deadline has passed, and nothing comes of it: {', '.join(done.expired)}"
+    return text

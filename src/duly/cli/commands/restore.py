@@ -14,7 +14,7 @@ import typer
 from duly.cli import output
 from duly.cli.commands import outlook
 from duly.cli.surface import Surface, WhyOption, command, operator, stated
-from duly.cli.words import counted, endpoint_names, guard_line
+from duly.cli.words import counted, guard_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -123,7 +123,7 @@ async def _plan(config: Config) -> dict[str, Any]:
 
     async with open_plant(config, freeze_garbage=False) as plant:
         views = plant.store.views()
-        found, names = await views.guard(), endpoint_names(config, plant.namespace)
+        found, names = await views.guard(), plant.endpoint_names
         groups = await views.forgotten(list(names))
         outcomes = outlook.outcomes(groups, plant, config, {keys.show(key): name for key, name in names.items()})
         return {**found, "outcomes": outcomes, "providers": list(_promises(plant, config))}

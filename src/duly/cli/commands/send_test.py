@@ -9,6 +9,7 @@ import typer
 
 from duly.cli import output
 from duly.cli.commands.preview import ChannelOption, OneReminder
+from duly.cli.submitted import FromLedger, read_submission
 from duly.cli.surface import Surface, command
 
 if TYPE_CHECKING:
@@ -23,15 +24,22 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
 
     @command(app, "send-test")
-    def send_test(surface: Surface, file: OneReminder, to: ToOption, channel: ChannelOption = None) -> None:
+    def send_test(
+        surface: Surface,
+        file: OneReminder,
+        to: ToOption,
+        channel: ChannelOption = None,
+        from_ledger: FromLedger = False,
+    ) -> None:
         """Send one marked message to an address of your own, outside the ledger. Exit 1 unless it is accepted."""
         from duly.core.model import Outcome
-        from duly.intake import read_single
         from duly.runtime.telemetry import configure
         from duly.runtime.trying import send_test as sent
 
         configure()
-        document = asyncio.run(sent(surface.config(), read_single(file), to, channel))
+        config = surface.config()
+        submitted = read_submission(file, config if from_ledger else None)
+        document = asyncio.run(sent(config, submitted, to, channel))
         surface.result(document, _text(document))
         surface.note("nothing was written to the ledger, and nothing will be sent again")
         if document["outcome"] != Outcome.ACCEPTED:

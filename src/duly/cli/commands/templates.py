@@ -72,7 +72,7 @@ async def _templates(config: Config, limit: int) -> list[dict[str, Any]]:
     async with open_views(config) as views:
         paused = {one["template"]: one for one in await views.paused_templates(limit)}
         pinned = await views.pinned_templates()
-    names = sorted({*compiled, *paused, *(one["template"] for one in pinned)})[:limit]
+    names = sorted({*config.templates, *paused, *(one["template"] for one in pinned)})[:limit]
     return [
         {
             "template": name,
@@ -112,8 +112,10 @@ async def _upgrade(config: Config, name: str, account: str | None, why: str) -> 
 
 
 def _require(config: Config, name: str) -> None:
+    from duly.core.folding import TEMPLATE
     from duly.errors import NotFound
-    from duly.intake.rejection import did_you_mean
+    from duly.intake.rejection import nearest_or_all
 
-    if name not in config.templates:
-        raise NotFound(f"no template is called {output.plain(name)[:60]!r}{did_you_mean(name, config.templates)}")
+    known = {*config.templates, TEMPLATE}  # that one has everybody, whether it is configured or not
+    if name not in known:
+        raise NotFound(f"no template is called {output.plain(name)[:60]!r}{nearest_or_all(name, known)}")

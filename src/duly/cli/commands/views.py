@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from duly.cli import output
 from duly.cli.surface import AccountOption, Identity, LimitOption, Surface, command
-from duly.cli.words import counted, endpoint_names, guard_line, require_account
+from duly.cli.words import counted, failing_text, guard_line, require_account
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from duly.runtime.config import Config
 
 __all__ = ["register"]
-
-DELIVERIES_TOLD_MAX = 10
 
 Status = Annotated[str | None, typer.Option("--status", help="One state, such as waiting or sent.")]
 ChannelName = Annotated[str | None, typer.Option("--channel", help="email, sms or webhook.")]
@@ -103,7 +102,7 @@ async def _deliveries(config: Config, filters: Filters) -> list[dict[str, Any]]:
 async def _status(config: Config) -> dict[str, Any]:
     """The ledger's status, each endpoint with the name that the configuration has for it."""
     from duly.core import keys
-    from duly.runtime.bootstrap import open_store
+    from duly.runtime.bootstrap import endpoint_names, open_store
 
     async with open_store(config) as store:
         found = await store.views().status()
@@ -124,14 +123,10 @@ async def _shown(config: Config, identity: str, account: str | None) -> tuple[st
 async def _told(config: Config, identity: str, account: str | None) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
     """What is asked about and, of a reminder, its latest deliveries."""
     from duly.runtime.bootstrap import open_views
+    from duly.runtime.explaining import read
 
     async with open_views(config) as views:
-        kind, found = await views.find(identity, account)
-        if kind == "delivery":
-            return kind, await views.show_delivery(found), []
-        shown = await views.show_reminder(found)
-        latest = [(await views.find(line["id"], None))[1] for line in shown["deliveries"][:DELIVERIES_TOLD_MAX]]
-        return kind, shown, [await views.show_delivery(delivery) for delivery in latest]
+        return await read(views, config, (identity, account), datetime.now(UTC))
 
 
 # --- text ----------------------------------------------------------------------------------------
@@ -157,6 +152,8 @@ def _status_text(found: Mapping[str, Any]) -> str:
     if coming["count"]:
         reminders = counted(coming["count"], "reminder", "reminders")
         parts.append(f"{reminders} not yet ticked, the next due at {coming['next_due_at']}")
+    if found["failing"]:
+        parts.append(failing_text(found["failing"]))
     if circuits := [_door(budget) for budget in found["budgets"] if budget["circuit"]]:
         parts.append(f"open circuits\n{output.columns(DOOR, circuits)}")
     return "\n\n".join(parts)

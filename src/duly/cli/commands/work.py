@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from duly.cli.surface import Surface, command
+from duly.cli.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,5 +56,10 @@ def _run(surface: Surface, idle_after: float | None, processes: int, *, ticks: b
 
 
 def _text(done: Mapping[str, Any]) -> str:
-    counted = [f"{count} {word.replace('_', ' ')}" for word, count in done.items() if count and word != "seconds"]
-    return f"{', '.join(counted) or 'nothing to do'}, {done['seconds']} s"
+    """How many messages were accepted, and what became of the deliveries: many may go as one summary."""
+    counts = [f"{count} {word.replace('_', ' ')}" for word, count in done.items() if count and word != "seconds"]
+    if not counts:
+        return f"nothing to do, {done['seconds']} s"
+    messages = done["sent"] - done["in_summaries"]
+    accepted = f"{counted(messages, 'message', 'messages')} accepted" if messages else "no message accepted"
+    return f"{accepted}; {', '.join(counts)}, {done['seconds']} s"

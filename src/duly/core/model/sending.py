@@ -119,10 +119,11 @@ class Claimed(NamedTuple):
     block: Block | None
     frozen: Frozen | None  # the latest frozen request, if any attempt has begun
     purpose: str = "service"
-    late_after: str | None = None  # the deadline as submitted, where a late one is sent with a mark
+    late_after: str | None = None  # the deadline as submitted, where a late one is sent all the same
     recipient_quiet_hours: tuple[str, ...] = ()
     late: timedelta | None = None  # how late it is, set when it is rendered as late
     template_version: str | None = None  # by which it was promised; None: whichever is current
+    summarized: bool = False  # a late one is folded into a summary: see `folding`
 
 
 class Start(NamedTuple):

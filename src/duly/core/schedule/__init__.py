@@ -19,11 +19,13 @@ search has a limit (`dates`, `cron`, `stepping`). COUNT is worked out once, as a
 is refused when it is read. Answers are remembered, in bounded caches.
 """
 
+from duly.core.schedule.courses import anchor_of
 from duly.core.schedule.model import OFFSETS_MAX, ONCE, Schedule, Slot
 from duly.core.schedule.sets import is_set
 from duly.core.schedule.walking import (
     WALKED_SLOTS_MAX,
     Run,
+    anchor,
     first,
     first_after,
     following,
@@ -41,6 +43,8 @@ __all__ = [
     "Run",
     "Schedule",
     "Slot",
+    "anchor",
+    "anchor_of",
     "first",
     "first_after",
     "following",

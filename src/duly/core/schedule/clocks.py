@@ -45,14 +45,18 @@ def offset_at(naive: datetime, zone: tzinfo) -> timedelta:
 
 
 def stretches(zone: tzinfo, begins: datetime, ends: datetime) -> Iterator[Stretch]:
-    """The stretches between two naive times of UTC, each at most a day long, in order."""
-    while begins < ends:
-        until = min(begins + _STEP, ends)
-        offset = offset_at(begins, zone)
-        if offset_at(until, zone) != offset:
-            until = _change(zone, begins, until, offset)
-        yield Stretch(begins, until, offset)
-        begins = until
+    """The stretches between two naive times of UTC, in order."""
+    day, offset = begins, offset_at(begins, zone)
+    while day < ends:
+        until = min(day + _STEP, ends)
+        if offset_at(until, zone) == offset:
+            day = until
+            continue
+        day = _change(zone, day, until, offset)
+        yield Stretch(begins, day, offset)
+        begins, offset = day, offset_at(day, zone)
+    if begins < ends:
+        yield Stretch(begins, ends, offset)
 
 
 def _change(zone: tzinfo, begins: datetime, ends: datetime, offset: timedelta) -> datetime:

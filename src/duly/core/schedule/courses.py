@@ -18,7 +18,7 @@ from duly.core.moments import YEAR_LAST, parse_duration, parse_time, to_utc, wri
 from duly.core.schedule.clocks import jump_near, wall_time
 from duly.core.schedule.model import ONCE, Slot
 
-__all__ = ["END", "Course", "Listed", "Wall", "With", "place_in_time"]
+__all__ = ["END", "Course", "Listed", "Wall", "With", "anchor_of", "place_in_time"]
 
 #: No schedule goes on behind the calendar of `moments`.
 END: Final = datetime(YEAR_LAST, 12, 30, tzinfo=UTC)
@@ -57,15 +57,21 @@ def place_in_time(label: str, zone: tzinfo) -> Slot:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One firing, or some before an anchor."""
+    """One firing, or some before an anchor, without those that are left out."""
 
     anchor: datetime  # UTC
     before: tuple[timedelta, ...]
+    left_out: tuple[timedelta, ...] = ()
 
     def since(self, moment: datetime) -> Iterator[Slot]:
         """As in `Course`."""
-        slots = [Slot(f"-{write_duration(offset)}", self.anchor - offset) for offset in self.before]
-        return iter([slot for slot in slots or [Slot(ONCE, self.anchor)] if slot.due_at >= moment])
+        return iter([slot for slot in self._slots() if slot.due_at >= moment])
+
+    def _slots(self) -> list[Slot]:
+        if not self.before:
+            return [Slot(ONCE, self.anchor)]
+        offsets = (offset for offset in self.before if offset not in self.left_out)
+        return [Slot(f"-{write_duration(offset)}", self.anchor - offset) for offset in offsets]
 
     def place(self, label: str) -> Slot:
         """As in `Course`."""
@@ -79,6 +85,12 @@ class Listed:
     def leap(self, slot: Slot, _moment: datetime, _leave_slots: int) -> tuple[Slot, int]:
         """There are few."""
         return slot, 0
+
+
+def anchor_of(slot: Slot) -> datetime | None:
+    """The anchor that a slot comes before, by its label; None for a slot that has none."""
+    offset = slot.label.removeprefix("-")
+    return None if offset == slot.label else slot.due_at + parse_duration(offset)
 
 
 # --- wall times ----------------------------------------------------------------------------------

@@ -28,9 +28,10 @@ __all__ = ["SEARCH_YEARS_MAX", "day_filter", "last_of_count", "matching_days", "
 SEARCH_YEARS_MAX: Final = 400
 FILTERS_CACHED_MAX: Final = 1_024
 PERIODS_CACHED_MAX: Final = 8_192
+PATTERNS_CACHED_MAX: Final = 8_192
 COUNTS_CACHED_MAX: Final = 4_096
 
-_DAYS_AT_MOST: Final = {Freq.YEARLY: 366, Freq.MONTHLY: 31, Freq.WEEKLY: 7, Freq.DAILY: 1}
+_DAYS_AT_MOST: Final = {Freq.YEARLY: 366, Freq.MONTHLY: 31, Freq.DAILY: 1}
 _DAY: Final = timedelta(days=1)
 _LAST: Final = datetime(YEAR_LAST, 12, 31, 23, 59, 59)  # noqa: DTZ001 - wall time
 _Filter = Callable[[date], bool]
@@ -45,9 +46,11 @@ def wall_times(rule: Rule, start: datetime, since: datetime) -> Iterator[datetim
     times, positions = rule.times(start.time()), rule.positions
     if positions and rule.freq is Freq.DAILY:
         times, positions = chosen_of(times, positions), ()
-    if not times or (positions and min(map(abs, positions)) > _DAYS_AT_MOST[rule.freq] * len(times)):
+    by_day = _explicit(rule, start.date())
+    days_at_most = len(by_day.weekdays) if rule.freq is Freq.WEEKLY else _DAYS_AT_MOST[rule.freq]
+    if not times or (positions and min(map(abs, positions)) > days_at_most * len(times)):
         return
-    for days in _periods(_explicit(rule, start.date()), start.date(), since.date()):
+    for days in _periods(by_day, start.date(), since.date()):
         for local in _chosen(positions, days, times) if positions else _all_since(since.date(), days, times):
             if local > last:
                 return
@@ -175,9 +178,25 @@ def _days_of_short_period(rule: Rule, first: date) -> tuple[date, ...]:
 @lru_cache(PERIODS_CACHED_MAX)
 def _days_of_long_period(rule: Rule, first: date) -> tuple[date, ...]:
     """The chosen days of a year or a month, by its first day."""
+    return tuple(
+        [first + timedelta(days=n) for n in _pattern(rule, first.replace(year=_YEARS_LIKE[_kind(first.year)]))]
+    )
+
+
+@lru_cache(PATTERNS_CACHED_MAX)
+def _pattern(rule: Rule, first: date) -> tuple[int, ...]:
+    """The chosen days of a year or a month, counted from its first day."""
     chosen = day_filter(rule)
     days = _candidates(rule, first)
-    return tuple(days if chosen is None else filter(chosen, days))
+    return tuple([(day - first).days for day in (days if chosen is None else filter(chosen, days))])
+
+
+def _kind(year: int) -> tuple[int, bool, bool]:
+    """What its calendar depends on; that of its weeks also on the year before."""
+    return date(year, 1, 1).weekday(), isleap(year), isleap(year - 1)
+
+
+_YEARS_LIKE: Final = {_kind(year): year for year in range(1970, 2370)}
 
 
 def _candidates(rule: Rule, first: date) -> Iterator[date]:

@@ -33,13 +33,14 @@ class Schedule:
     """When a reminder fires; hashable, so that what is computed from it may be remembered.
 
     `start` is an instant if it is aware, and wall time in a zone if it is naive. `repeat` is text that
-    `read_repeat` made. `before` are positive offsets before `start`, largest first. There is a `repeat`, or
-    there are offsets, or neither.
+    `read_repeat` made. `before` are positive offsets before `start`, largest first; those of them that are
+    `left_out` do not fire. There is a `repeat`, or there are offsets, or neither.
     """
 
     start: datetime
     repeat: str | None = None
     before: tuple[timedelta, ...] = ()
+    left_out: tuple[timedelta, ...] = ()  # of `before`: what was sent before the anchor moved
 
     def __post_init__(self) -> None:
         """Raises ValueError for what is no schedule."""
@@ -49,6 +50,8 @@ class Schedule:
             raise ValueError(f"there are more than {OFFSETS_MAX} offsets; give fewer")
         if list(self.before) != sorted(set(self.before), reverse=True) or min(self.before, default=_DAY) <= _NONE:
             raise ValueError("offsets are positive and different from each other, the largest first")
+        if not set(self.left_out) <= set(self.before):
+            raise ValueError("only offsets that it has can be left out")
 
     def to_text(self) -> str:
         """JSON text that `from_text` reads back exactly: times and durations as `moments` writes them."""
@@ -57,6 +60,8 @@ class Schedule:
             parts["repeat"] = self.repeat
         if self.before:
             parts["before"] = [write_duration(offset) for offset in self.before]
+        if self.left_out:
+            parts["left_out"] = [write_duration(offset) for offset in self.left_out]
         return json.dumps(parts, separators=(",", ":"))
 
     @classmethod
@@ -69,7 +74,7 @@ class Schedule:
 def _from_text(text: str) -> Schedule:
     parts = json.loads(text)
     try:
-        start, before = parse_time(parts["start"]), tuple(map(parse_duration, parts.get("before", ())))
-        return Schedule(start, parts.get("repeat"), before)
+        before, left_out = (tuple(map(parse_duration, parts.get(word, ()))) for word in ("before", "left_out"))
+        return Schedule(parse_time(parts["start"]), parts.get("repeat"), before, left_out)
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"it is not a schedule's text: {error}") from None

@@ -21,11 +21,12 @@ from duly.core.schedule.dates import day_filter, last_of_count, matching_days, w
 from duly.core.schedule.model import Schedule, Slot
 from duly.core.schedule.rules import Freq, Rule
 from duly.core.schedule.sets import RuleSet, is_set, parse_set, read_set
-from duly.core.schedule.stepping import Days, Filtered, Grid, Stepping
+from duly.core.schedule.stepping import Days, Filtered, Grid, Stepping, mask_of
 
 __all__ = [
     "WALKED_SLOTS_MAX",
     "Run",
+    "anchor",
     "first",
     "first_after",
     "following",
@@ -43,7 +44,7 @@ ANSWERS_CACHED_MAX: Final = 16_384
 _BEFORE_ALL: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE: Final = timedelta(minutes=1)
 _HOUR: Final = timedelta(hours=1)
-_EVERY_MINUTE: Final = tuple(range(24 * 60))
+_EVERY_MINUTE: Final = mask_of(tuple(range(24 * 60)))
 
 
 class Run(NamedTuple):
@@ -104,6 +105,12 @@ def following(schedule: Schedule, zone: tzinfo | None, label: str) -> Slot | Non
     course = _course(schedule, zone or UTC)
     place = course.place(label)
     return next((slot for slot in course.since(place.due_at) if _is_behind(slot, place)), None)
+
+
+def anchor(schedule: Schedule, zone: tzinfo | None) -> datetime | None:
+    """The instant before which its slots lie; None if they lie before none."""
+    course = _course(schedule, zone or UTC)
+    return course.anchor if isinstance(course, Listed) and course.before else None
 
 
 @lru_cache(ANSWERS_CACHED_MAX)
@@ -171,7 +178,7 @@ def _course(schedule: Schedule, zone: tzinfo) -> Course:
     start, repeat = schedule.start, schedule.repeat
     begins = to_utc(start, zone) if start.tzinfo is None else start.astimezone(UTC)
     if repeat is None:
-        return Listed(begins, schedule.before)
+        return Listed(begins, schedule.before, schedule.left_out)
     if not is_set(repeat):
         return _cron_course(parse_cron(repeat), begins, zone)
     local = start if start.tzinfo is None else wall_time(start, zone)
@@ -181,7 +188,7 @@ def _course(schedule: Schedule, zone: tzinfo) -> Course:
 def _cron_course(cron: Cron, begins: datetime, zone: tzinfo) -> Course:
     if cron.sub_daily:
         days = None if cron.every_day else Days(partial(days_since, cron), cron.matches)
-        return Filtered(zone, begins, END, cron.minutes_of_day, days)
+        return Filtered(zone, begins, END, mask_of(cron.minutes_of_day), days)
     return Wall(zone, partial(cron_times, cron), begins)
 
 
@@ -223,11 +230,10 @@ def _sub_daily_course(rule: Rule, begins: datetime, local: datetime, zone: tzinf
     course = _stepping(rule, begins, local, zone, until)
     if not rule.total:
         return course
-    last = deque(zip(range(rule.total), course.since(begins), strict=False), maxlen=1)
-    return _stepping(rule, begins, local, zone, last[0][1].due_at if last else _BEFORE_ALL)
+    return _stepping(rule, begins, local, zone, course.last_of(rule.total) or _BEFORE_ALL)
 
 
-def _stepping(rule: Rule, begins: datetime, local: datetime, zone: tzinfo, until: datetime) -> Course:
+def _stepping(rule: Rule, begins: datetime, local: datetime, zone: tzinfo, until: datetime) -> Stepping | Filtered:
     step = rule.interval * (_HOUR if rule.freq is Freq.HOURLY else _MINUTE)
     holds = day_filter(rule)
     if holds is None and not rule.hours and not rule.minutes and not rule.seconds:
@@ -246,8 +252,8 @@ def _grid(rule: Rule, begins: datetime, local: datetime, step: timedelta, second
     return Grid(minute + seconds, step)
 
 
-def _minutes_of_day(rule: Rule) -> tuple[int, ...]:
+def _minutes_of_day(rule: Rule) -> int:
     if not rule.hours and not rule.minutes:
         return _EVERY_MINUTE
     hours, minutes = rule.hours or range(24), rule.minutes or range(60)
-    return tuple([hour * 60 + minute for hour in hours for minute in minutes])
+    return mask_of(tuple([hour * 60 + minute for hour in hours for minute in minutes]))

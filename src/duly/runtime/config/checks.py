@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from duly.core.consent import KNOWN_PURPOSES
 from duly.core.limits import LEASE_MARGIN_SECONDS
+from duly.core.purposes import meant
 from duly.runtime.config.layers import Key
 from duly.runtime.config.model import Config, Smtp
 from duly.runtime.config.values import Secret
@@ -75,7 +77,7 @@ def _hours_without_a_zone(config: Config) -> Iterator[tuple[Key, str]]:
 
 
 def warnings(config: Config, secrets: Iterable[Secret], name: str) -> Iterator[str]:
-    """What works and should not stay: secrets in the file, and a password that travels in the clear."""
+    """What works and should not stay: secrets in the file, a password in the clear, a purpose that is misspelt."""
     for secret in secrets:
         if secret.literal and _in_file(config, tuple(secret.key.partition("[")[0].split("."))):
             yield f'{name}: {secret.key}: the secret stands in the file; write "env:NAME" or "file:PATH" instead'
@@ -85,6 +87,18 @@ def warnings(config: Config, secrets: Iterable[Secret], name: str) -> Iterator[s
         if isinstance(provider, Smtp) and _in_the_clear(provider):
             better = "write smtp+starttls:// or smtps://"
             yield f"{name}: providers.{key}.url: smtp:// sends the password in the clear; {better}"
+    for place, purpose in _purposes(config):
+        if near := meant(purpose, frozenset(KNOWN_PURPOSES)):
+            yield f'{name}: {place}: purpose "{purpose}" is near one that is known; did you mean "{near}"?'
+
+
+def _purposes(config: Config) -> Iterator[tuple[str, str]]:
+    """Every purpose that the configuration names, each with its key."""
+    for name, account in config.accounts.items():
+        yield from ((f"accounts.{name}.caps", purpose) for purpose in account.caps)
+        yield from ((f"accounts.{name}.quiet_purposes", purpose) for purpose in account.quiet_purposes or ())
+    if config.unsubscribe:
+        yield from (("unsubscribe.purposes", purpose) for purpose in config.unsubscribe.purposes)
 
 
 def _in_file(config: Config, key: Key) -> bool:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from duly.core.model import Channel, OnDoubt
 from duly.core.quiet_hours import LOUD_PURPOSE, Window
-from duly.core.regions import REGIONS
+from duly.core.regional_hours import REGIONS
 from duly.core.sms import SEGMENTS_MAX
 from duly.runtime.config.fields import (
     AccountName,
@@ -134,7 +134,7 @@ class Account(Table):
     hold_for: Duration = timedelta(days=7)  # after which it ends without an operator
     hold_then: Literal["close", "resend"] = "close"
     quiet_hours: QuietHours = ()  # of each recipient's local day
-    quiet_region: QuietRegion | None = None  # the hours of a region instead; see core.regions
+    quiet_region: QuietRegion | None = None  # the hours of a region instead; see core.regional_hours
     quiet_purposes: Purposes | None = None  # which purposes keep them; None: every one but security
     caps: dict[Purpose, CapField] = Field(default_factory=dict, max_length=PURPOSES_MAX)  # by purpose
 
@@ -201,5 +201,8 @@ class Config(Table):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Lines for the operator about things that work and should not stay. They hold names of keys, never values."""
+        """Lines for the operator about things that work and should not stay.
+
+        They hold names of keys and purposes, and no other values.
+        """
         return self._warnings

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, PlainSe
 from duly.core import caps, quiet_hours
 from duly.core.caps import Cap
 from duly.core.quiet_hours import Window
-from duly.core.regions import REGIONS
+from duly.core.regional_hours import REGIONS
 from duly.runtime.config.fields import did_you_mean, nearest, printable
 from duly.runtime.config.values import EnvText
 

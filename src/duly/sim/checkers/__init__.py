@@ -4,7 +4,7 @@ Where DESIGN promises less than one might wish, the checker's own words say so. 
 (see Truth) excuses exactly that acceptance; every other one, of the same delivery too, is judged in full.
 
 Checkers stand by what they judge: `moves`, `attempts`, `requests`, `truths` (what is said to have been accepted),
-`doubles` (what is accepted twice) and `ends`.
+`doubles` (what is accepted twice), `persons` (what recipients and accounts have chosen), `schedules` and `ends`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from duly.sim.checkers.attempts import AttemptsAreNumbered, DoubtBindsBytes, NoB
 from duly.sim.checkers.doubles import DoublesAreNoted, NothingTwice
 from duly.sim.checkers.ends import NothingIsLost
 from duly.sim.checkers.moves import EveryMoveIsExplained, EveryMoveIsInTheTable, FinalIsFinal, WritesAreFenced
+from duly.sim.checkers.persons import CapsAreKept, ConsentIsKept, PausesAreKept, QuietHoursAreKept
 from duly.sim.checkers.requests import (
     NoAnswerIsDropped,
     NoRepeatWithoutAKey,
     NoRequestWithoutAttempt,
     StartsWithinItsLease,
 )
+from duly.sim.checkers.schedules import EachOccurrenceOnce, EverySlotIsAccountedFor, MissedAsAsked, OnlyWhatIsNamed
 from duly.sim.checkers.truths import AcceptanceWins, DoubtIsNotForgotten, NotSentHasNotLeft, NotSentIsTrue, SentIsTrue
 from duly.sim.checkers.wishes import ChangesAreKept
 from duly.sim.truth import Checker
@@ -29,12 +31,17 @@ __all__ = [
     "CHECKERS",
     "AcceptanceWins",
     "AttemptsAreNumbered",
+    "CapsAreKept",
+    "ConsentIsKept",
     "DoublesAreNoted",
     "DoubtBindsBytes",
     "DoubtIsNotForgotten",
+    "EachOccurrenceOnce",
     "EveryMoveIsExplained",
     "EveryMoveIsInTheTable",
+    "EverySlotIsAccountedFor",
     "FinalIsFinal",
+    "MissedAsAsked",
     "NoAnswerIsDropped",
     "NoBeginWhereForbidden",
     "NoRepeatWithoutAKey",
@@ -43,6 +50,9 @@ __all__ = [
     "NotSentIsTrue",
     "NothingIsLost",
     "NothingTwice",
+    "OnlyWhatIsNamed",
+    "PausesAreKept",
+    "QuietHoursAreKept",
     "ResultsStand",
     "SentIsTrue",
     "StartsWithinItsLease",
@@ -56,7 +66,13 @@ CHECKERS: Final[tuple[type[Checker], ...]] = (
     FinalIsFinal,
     WritesAreFenced,
     ChangesAreKept,
+    OnlyWhatIsNamed,
+    MissedAsAsked,
     NoBeginWhereForbidden,
+    ConsentIsKept,
+    PausesAreKept,
+    QuietHoursAreKept,
+    CapsAreKept,
     AttemptsAreNumbered,
     DoubtBindsBytes,
     NoRequestWithoutAttempt,
@@ -70,6 +86,8 @@ CHECKERS: Final[tuple[type[Checker], ...]] = (
     AcceptanceWins,
     DoubtIsNotForgotten,
     NothingTwice,
+    EachOccurrenceOnce,
     DoublesAreNoted,
     NothingIsLost,
+    EverySlotIsAccountedFor,
 )

@@ -16,9 +16,8 @@ class NothingIsLost(Checker):
 
     def ended(self, truth: Truth) -> Iterator[Complaint]:
         """See Checker."""
-        for delivery, why in truth.expected.items():
-            if delivery not in truth.ledger.standing:
-                yield Complaint(delivery, f"there is no delivery for {why}")
+        for delivery, wanted in truth.absent():
+            yield Complaint(delivery, f"there is no delivery for {wanted.why}")
         stuck = [row for row in truth.ledger.standing.values() if row.state not in FINAL]
         if stuck:
             rows = ", ".join(f"{keys.show(row.id)} {row.state} ({row.reason})" for row in stuck)

@@ -10,12 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from duly.core.caps import FREQUENCY_CAP, PER_DAYS_MAX, Ask, Cap, passing, waiting
+from duly.core.caps import FREQUENCY_CAP, PER_DAYS_MAX, Ask, Cap, evidence, passing, waiting
 from duly.core.model import Start
-from duly.stores.postgres.arrays import ints, uuids
+from duly.stores.postgres.arrays import ints, texts, uuids
 from duly.stores.postgres.connect import Connections, Transaction
 
-__all__ = ["Capped", "forget_places", "give_places_back", "look", "take_places"]
+__all__ = ["Capped", "forget_places", "give_places_back", "look", "note", "take_places"]
 
 
 class Capped(NamedTuple):
@@ -68,6 +68,14 @@ async def take_places(tx: Transaction, capped: Capped, begun: Collection[bytes])
     mine = sorted(capped.asks.keys() & begun)
     if mine:
         await tx.send("take_places", uuids(mine))
+
+
+async def note(tx: Transaction, worker: str, capped: Capped, put_off: Mapping[bytes, tuple[datetime, str]]) -> None:
+    """Say which cap has put rows off, in their timelines."""
+    late = {row: until for row, (until, reason) in put_off.items() if reason == FREQUENCY_CAP}
+    if late:
+        told = texts(evidence(capped.asks[row].cap, until) for row, until in late.items())
+        await tx.send("cap_note", uuids(list(late)), told, worker)
 
 
 async def give_places_back(tx: Transaction, moved: Sequence[bytes]) -> None:

@@ -179,6 +179,7 @@ async def begin(connections: Connections, provider: str, worker: str, rows: Sequ
         await capping.take_places(tx, capped, numbers.keys())
         late = [*shares.put_off, *capped.put_off(rows, numbers.keys())]
         put_off = await _put_off(tx, worker, sorted(late, key=lambda one: one[0].id))
+        await capping.note(tx, worker, capped, put_off)
         await _spend(tx, provider, shares, numbers)
     return Begun(numbers, put_off)
 

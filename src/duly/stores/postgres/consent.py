@@ -10,17 +10,27 @@ from typing import Any
 
 import orjson
 
-from duly.core.consent import EVERYTHING, Entry, Kind, Known, Said, Verdict, entries_of
+from duly.core.consent import Entry, Kind, Known, Said, Verdict, entries_of
 from duly.core.keys import NO_ENDPOINT, parse, show
-from duly.core.model import NewContact
+from duly.core.model import Channel, NewContact
 from duly.errors import NotFound
 from duly.ports import NewConsent
-from duly.stores.consenting import Plan, consent_id, identities, plan
+from duly.stores.consenting import Plan, identities, plan
 from duly.stores.postgres.arrays import Packed, bools, texts, times, uuids
 from duly.stores.postgres.connect import Connections, Row, Transaction
 from duly.stores.postgres.intake import contact_columns
 
-__all__ = ["account_of", "add_contacts", "page_start", "record", "suppress"]
+__all__ = ["account_of", "add_contacts", "contact", "page_start", "record"]
+
+
+async def contact(connections: Connections, identity: bytes) -> tuple[str, NewContact]:
+    """See Store.contact. Raises NotFound."""
+    async with connections.transaction() as tx:
+        found = await tx.rows("contact_known", identity.hex())
+    if not found:
+        raise NotFound(f"no contact has the id {show(identity)}")
+    ((account, channel, address, endpoint),) = found
+    return account, NewContact(identity, Channel(channel), address, endpoint)
 
 
 async def record(connections: Connections, actor: str, account: str, rows: Sequence[NewConsent]) -> list[Verdict]:
@@ -117,28 +127,6 @@ def _told_columns(decided: Plan) -> list[Packed]:
         texts(orjson.dumps(one.others).decode() for one in decided.told),
         texts(one.reason for one in decided.told),
     ]
-
-
-async def suppress(connections: Connections, actor: str, reason: str, contact: bytes) -> bool:
-    """See Store.suppress. Raises NotFound."""
-    async with connections.transaction() as tx:
-        found = await tx.rows("lock_contact", contact.hex())
-        new = found == [(None,)]
-        if new:
-            await tx.send("suppress", contact.hex(), actor, reason)
-            await _remember(tx, actor, reason, contact)
-    if not found:
-        raise NotFound(f"no contact has the id {show(contact)}")
-    return new
-
-
-async def _remember(tx: Transaction, actor: str, reason: str, contact: bytes) -> None:
-    """What an operator said stands as his, with his own code."""
-    ((account,),) = await tx.rows("contact_account", contact.hex())
-    ((now,),) = await tx.rows("clock")
-    said = Said(Kind.MANUAL, EVERYTHING, now, actor, reason)
-    await _put(tx, account, [(contact, Entry(said.kind, said.scope, now, actor, reason, actor, reason))])
-    await _note(tx, account, actor, [(consent_id(contact, said), contact, said)])
 
 
 def page_start(after: dict[str, Any] | None) -> Row:

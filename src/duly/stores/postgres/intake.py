@@ -26,6 +26,7 @@ __all__ = [
     "add_recipients",
     "addresses_text",
     "contact_columns",
+    "keep_own",
     "quiet_hours_text",
     "schedule",
 ]
@@ -82,6 +83,7 @@ async def _schedule_distinct(tx: Transaction, numbers: dict[str, int], rows: Seq
     await _number_accounts(tx, numbers, ordered)
     answers = await _add_with_addresses(tx, numbers, [row for row in ordered if row.contacts])
     answers |= await _add_by_reference(tx, numbers, [row for row in ordered if not row.contacts])
+    await keep_own(tx, [row for row in ordered if answers.get(row.id) is Scheduled.CREATED])
     compared = await _compare(tx, [row for row in ordered if answers.get(row.id) is not Scheduled.CREATED])
     return answers | {one: _reachable(answers.get(one), answer) for one, answer in compared.items()}
 
@@ -204,6 +206,19 @@ async def add_recipients(tx: Transaction, numbers: dict[str, int], rows: Iterabl
         texts(quiet_hours_text(row) for row in new),
     ]
     await tx.send("add_recipients", *columns)
+
+
+async def keep_own(tx: Transaction, rows: Iterable[NewReminder]) -> None:
+    """What written reminders say of their recipients, where these are known otherwise."""
+    said = [row for row in rows if row.recipient_name or row.recipient_zone or row.recipient_locale]
+    if said:
+        await tx.send(
+            "keep_own",
+            uuids([row.id for row in said]),
+            texts(row.recipient_name for row in said),
+            texts(row.recipient_zone for row in said),
+            texts(row.recipient_locale for row in said),
+        )
 
 
 async def add_contacts(tx: Transaction, numbers: dict[str, int], rows: Iterable[NewReminder]) -> None:

@@ -18,7 +18,7 @@ from duly.ports import RecipientChange, Upsert, Upserted
 from duly.stores.postgres.arrays import Packed, texts, uuids
 from duly.stores.postgres.connect import Connections, Transaction
 from duly.stores.postgres.consent import account_of, add_contacts
-from duly.stores.recipients import Kept, changed_fields, contacts, merged, upserted
+from duly.stores.recipients import Kept, changed_fields, contacts, merged, tells_time_anew, upserted
 from duly.stores.rounds import rounds
 
 __all__ = ["delete", "disable", "pause_account", "pause_template", "upsert"]
@@ -57,6 +57,8 @@ async def _upsert_distinct(
     changed, told = await _compare(tx, [row for row in rows if row.id not in created])
     if changed:
         await tx.send("recipients_change", uuids([one.id for one in changed]), *_kept(changed))
+    if moved := [one.id for one in changed if tells_time_anew(one.fields)]:
+        await tx.send("recipients_wake", uuids(moved))
     await _note(tx, account, actor, "recipient_created", [one for one in new if one.id in created])
     await _note(tx, account, actor, "recipient_changed", changed)
     return [told.get(row.id) or Upserted(row.id, Upsert.CREATED) for row in rows]
@@ -86,6 +88,7 @@ def _kept(rows: Sequence[Changed]) -> list[Packed]:
         texts(row.kept.zone for row in rows),
         texts(row.kept.locale for row in rows),
         texts(orjson.dumps(dict(row.kept.addresses)).decode() for row in rows),
+        texts(row.kept.quiet_hours_text for row in rows),
     ]
 
 

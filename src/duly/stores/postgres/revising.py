@@ -17,7 +17,8 @@ from duly.errors import NotFound
 from duly.ports import Revision
 from duly.stores.postgres.arrays import texts, uuids
 from duly.stores.postgres.connect import Connections, Transaction
-from duly.stores.postgres.intake import add_contacts, add_recipients, addresses_text, quiet_hours_text
+from duly.stores.postgres.folding import retire_summaries
+from duly.stores.postgres.intake import add_contacts, add_recipients, addresses_text, keep_own, quiet_hours_text
 from duly.stores.postgres.upkeep import surely_unsent
 
 __all__ = ["revise", "standing"]
@@ -46,6 +47,7 @@ async def revise(connections: Connections, actor: str, reason: str, revision: Re
         if not seen or seen[0][1:2] + seen[0][3:] != (revision.seen, revision.seen_due) or seen[0][2] == "cancelled":
             return False
         account, _, status, _ = seen[0]
+        await retire_summaries(tx, actor, account, revision.reminder.id)
         if not await _all_unsent(tx, revision.call_off):
             return False
         await _write(tx, actor, reason, revision, account, status)
@@ -62,10 +64,11 @@ async def _all_unsent(tx: Transaction, deliveries: Sequence[bytes]) -> bool:
 async def _write(tx: Transaction, actor: str, reason: str, revision: Revision, account: int, status: str) -> None:
     new = revision.reminder
     own = (new.id.hex(), actor, reason, revision.keep_body, revision.generation)
-    await tx.send("revise_reminder", *own, *_columns(new), status, revision.wake)
+    await tx.send("revise_reminder", *own, *_columns(new), status, revision.wake, revision.evidence)
     if new.contacts:
         await add_recipients(tx, {new.account: account}, [new])
         await add_contacts(tx, {new.account: account}, [new])
+    await keep_own(tx, [new])
     if revision.call_off:
         await tx.send("cancel_work", uuids(sorted(revision.call_off)), actor, SUPERSEDED)
 

@@ -16,6 +16,7 @@ from duly.errors import NotFound
 from duly.ports import ZonedBatch
 from duly.stores.postgres.arrays import ints, texts, times, uuids
 from duly.stores.postgres.connect import Connections, Transaction
+from duly.stores.postgres.folding import retire_summaries
 
 __all__ = ["pause_reminder", "paused_reminder", "recipient_zones", "resume_reminder", "retime", "retime_in", "zoned"]
 
@@ -73,7 +74,10 @@ async def recipient_zones(connections: Connections, account: str, refs: Sequence
 async def pause_reminder(connections: Connections, actor: str, reason: str, reminder: bytes) -> bool:
     """See Store.pause_reminder."""
     async with connections.transaction() as tx:
-        return bool(await tx.rows("pause_reminder", reminder.hex(), actor, reason))
+        found = await tx.rows("pause_reminder", reminder.hex(), actor, reason)
+        for (account,) in found:
+            await retire_summaries(tx, actor, account, reminder)
+    return bool(found)
 
 
 async def paused_reminder(connections: Connections, reminder: bytes) -> tuple[datetime, Timing]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from duly.core.folding import RETURNS_MAX
 from duly.core.keys import payload_hash
 from duly.core.model import (
     Block,
@@ -43,7 +44,8 @@ def claimed(row: tuple[Any, ...], lane: str, lease_until: datetime, now: datetim
         reminder, key, status, occurrence, own_lane, due_at, deadline_at, endpoint, channel, address,
         ref, name, zone, locale, template, data, *revisions, paused, suppressed,
         blocked_until, block_reason, circuit, number, destination, body, frozen_template, template_version,
-        reminder_revision, recipient_revision, contact_revision, purpose, late_after, quiet_hours, pinned, _, _,
+        reminder_revision, recipient_revision, contact_revision, purpose, late_after, quiet_hours, pinned,
+        returned, _, _,
     ) = row  # fmt: skip
     return Claimed(
         identity, account_id, account, fence, attempts, spared, doubt, closed, granted, first_unknown_at,
@@ -56,6 +58,7 @@ def claimed(row: tuple[Any, ...], lane: str, lease_until: datetime, now: datetim
             reminder_revision, recipient_revision, contact_revision, payload_hash(body),
         ),
         purpose, late_after, tuple(quiet_hours or ()), None, pinned,
+        returned is not None and returned < RETURNS_MAX,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from duly.core.budget import BEHIND_CIRCUIT, CIRCUIT_SECONDS_MAX
 from duly.core.model import Decision, Outcome, Settlement, Signal, SignalKind
-from duly.core.states import IllegalTransition, State, check
+from duly.core.states import NOT_DECIDED, IllegalTransition, State, check
 from duly.core.text import recordable
 from duly.ports import Settled
 from duly.stores.bisect import write_all
@@ -210,8 +210,8 @@ async def _moved(cursors: Sequence[Cursor]) -> frozenset[bytes]:
 
 def _check(decision: Decision) -> None:
     check(decision.origin, decision.state)
-    if decision.origin is State.SENDING or decision.state in (State.LEASED, State.SENDING):
-        raise IllegalTransition(f"{decision.origin} -> {decision.state} is claimed, begun or settled, never decided")
+    if decision.origin in NOT_DECIDED - {State.LEASED} or decision.state in NOT_DECIDED:
+        raise IllegalTransition(f"{decision.origin} -> {decision.state} is done by another call, never decided")
 
 
 def _decision_columns(rows: Sequence[Decision]) -> list[Packed]:

@@ -7,10 +7,12 @@ other calls share a small set. No call repeats anything: after StoreUnavailable 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
 from duly.core.consent import Verdict
+from duly.core.folding import Folding
 from duly.core.limits import DEATHS_MAX
 from duly.core.model import (
     Begun,
@@ -21,6 +23,7 @@ from duly.core.model import (
     Fired,
     Guard,
     Looked,
+    NewContact,
     NewReminder,
     Scheduled,
     Settlement,
@@ -56,6 +59,7 @@ from duly.stores.postgres import (
     changing,
     claims,
     consent,
+    folding,
     guarding,
     intake,
     recipients,
@@ -158,6 +162,14 @@ class PostgresStore:
         """See Store."""
         return await settling.settle(self._shared, provider, rows, signals)
 
+    async def fold(self, worker: str, rows: Sequence[Folding]) -> dict[bytes, bytes]:
+        """See Store."""
+        return await folding.fold(self._shared, worker, rows)
+
+    async def share_fates(self, limit: int, actor: str) -> Counter[str]:
+        """See Store."""
+        return await folding.share_fates(self._shared, limit, actor)
+
     async def promote(self, limit: int) -> int:
         """See Store."""
         return await upkeep.promote(self._shared, limit)
@@ -200,6 +212,10 @@ class PostgresStore:
         """See Store."""
         return await upkeep.probe_circuits(self._shared, providers)
 
+    async def look_again(self, chosen: str, limit: int) -> int:
+        """See Store."""
+        return await upkeep.look_again(self._shared, chosen, limit)
+
     async def next_step(self, providers: Sequence[str]) -> float | None:
         """See Store."""
         return await upkeep.next_step(self._shared, providers)
@@ -207,16 +223,6 @@ class PostgresStore:
     async def cancel(self, actor: str, reason: str, *, reminder: bytes | None, delivery: bytes | None) -> Cancelled:
         """See Store. Raises NotFound."""
         return await upkeep.cancel(self._shared, actor, reason, reminder, delivery)
-
-    async def suppress(self, actor: str, reason: str, contact: bytes) -> bool:
-        """See Store. Raises NotFound."""
-        return await consent.suppress(self._shared, actor, reason, contact)
-
-    async def reschedule(
-        self, actor: str, reason: str, reminder: bytes, next_due_at: datetime, deadline_at: datetime
-    ) -> bool:
-        """See Store. Raises NotFound."""
-        return await changing.reschedule(self._shared, actor, reason, reminder, next_due_at, deadline_at)
 
     async def standing(self, reminder: bytes, labels: Sequence[str]) -> Standing:
         """See Store. Raises NotFound."""
@@ -251,6 +257,10 @@ class PostgresStore:
     async def requeue(self, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
         """See Store."""
         return await changing.requeue(self._shared, actor, reason, deliveries)
+
+    async def contact(self, identity: bytes) -> tuple[str, NewContact]:
+        """See Store. Raises NotFound."""
+        return await consent.contact(self._shared, identity)
 
     async def record_consent(self, actor: str, account: str, rows: Sequence[NewConsent]) -> list[Verdict]:
         """See Store."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from duly.core.budget import BEHIND_CIRCUIT
@@ -10,9 +11,20 @@ from duly.errors import NotFound
 from duly.ports import Cancelled, Swept, TakenBack
 from duly.stores.postgres.arrays import texts, uuids
 from duly.stores.postgres.connect import Connections, Transaction
+from duly.stores.postgres.folding import take_out
 from duly.stores.postgres.settling import WAKE_ROWS_MAX
 
-__all__ = ["cancel", "next_step", "probe_circuits", "promote", "surely_unsent", "suspects", "sweep", "take_back"]
+__all__ = [
+    "cancel",
+    "look_again",
+    "next_step",
+    "probe_circuits",
+    "promote",
+    "surely_unsent",
+    "suspects",
+    "sweep",
+    "take_back",
+]
 
 
 async def promote(connections: Connections, limit: int) -> int:
@@ -51,6 +63,17 @@ async def probe_circuits(connections: Connections, providers: Sequence[str]) -> 
     return cursor.rowcount
 
 
+async def look_again(connections: Connections, chosen: str, limit: int) -> int:
+    """See Store.look_again."""
+    async with connections.transaction() as tx:
+        if await tx.rows("chosen") == [(chosen,)]:
+            return 0
+        (woken,) = await tx.row("chosen_wake", limit)
+        if woken < limit:
+            await tx.send("chosen_keep", chosen)
+    return int(woken)
+
+
 async def next_step(connections: Connections, providers: Sequence[str]) -> float | None:
     """See Store.next_step."""
     async with connections.transaction() as tx:
@@ -66,32 +89,44 @@ async def cancel(
 ) -> Cancelled:
     """See Store.cancel. Raises NotFound."""
     async with connections.transaction() as tx:
-        if reminder is not None:
-            ids = await _cancel_reminder(tx, actor, reason, reminder)
-        else:
-            ids = [delivery] if delivery is not None else []
-            await _call_off(tx, actor, reason, ids)
-        counts = await _cancel_deliveries(tx, actor, reason, ids) if ids is not None else None
-    if counts is None or (reminder is None and not any(counts)):
+        counts = (
+            await _cancel_reminder(tx, actor, reason, reminder)
+            if reminder is not None
+            else await _cancel_delivery(tx, actor, reason, delivery or b"")
+        )
+    if counts is None:
         raise NotFound(f"nothing goes by {show(reminder or delivery or b'')}")
     return counts
 
 
-async def _cancel_reminder(tx: Transaction, actor: str, reason: str, reminder: bytes) -> list[bytes] | None:
-    """Cancel the reminder itself; returns its deliveries, None if there is no such reminder."""
+async def _cancel_reminder(tx: Transaction, actor: str, reason: str, reminder: bytes) -> Cancelled | None:
+    """Cancel the reminder itself and its deliveries; None if there is no such reminder."""
     found = await tx.rows("lock_reminder", reminder.hex())
     if not found:
         return None
-    ((account, status),) = found
+    ((account, status, to_come),) = found
     await tx.send("cancel_reminder", reminder.hex(), actor, reason, status)
-    return [identity for (identity,) in await tx.rows("deliveries_of", account, reminder.hex())]
+    if status == "cancelled":
+        await tx.send("cancel_again", reminder.hex(), None, actor, reason)
+    ids = [identity for (identity,) in await tx.rows("deliveries_of", account, reminder.hex())]
+    counts = await _cancel_deliveries(tx, actor, reason, ids)
+    return counts._replace(stopped=int(to_come), before=int(status == "cancelled"))
 
 
-async def _call_off(tx: Transaction, actor: str, reason: str, ids: Sequence[bytes]) -> None:
+async def _cancel_delivery(tx: Transaction, actor: str, reason: str, delivery: bytes) -> Cancelled | None:
+    """Cancel one delivery; None if there is no such delivery."""
+    await _call_off(tx, actor, reason, delivery)
+    counts = await _cancel_deliveries(tx, actor, reason, [delivery])
+    if counts.before:
+        (reminder,) = await tx.row("reminder_of", delivery.hex())
+        await tx.send("cancel_again", reminder.hex(), delivery.hex(), actor, reason)
+    return counts if any(counts) else None
+
+
+async def _call_off(tx: Transaction, actor: str, reason: str, delivery: bytes) -> None:
     """One delivery alone: it may be in the air or in doubt, and the next admission has to know."""
-    for identity in ids:
-        await tx.rows("lock_work", uuids([identity]))
-        await tx.send("call_off", identity.hex(), actor, reason)
+    await tx.rows("lock_work", uuids([delivery]))
+    await tx.send("call_off", delivery.hex(), actor, reason)
 
 
 async def _cancel_deliveries(tx: Transaction, actor: str, reason: str, ids: Sequence[bytes]) -> Cancelled:
@@ -99,6 +134,9 @@ async def _cancel_deliveries(tx: Transaction, actor: str, reason: str, ids: Sequ
     if not ids:
         return Cancelled(0, 0, 0, 0)
     open_rows = await tx.rows("lock_work", uuids(ids))
+    if folded := [row[0] for row in open_rows if row[1] == "folded"]:
+        await take_out(tx, actor, folded)
+        open_rows = await tx.rows("lock_work", uuids(ids))
     cancelled = [row[0] for row in open_rows if surely_unsent(*row[1:])]
     in_doubt = [row[0] for row in open_rows if _in_doubt(*row[1:])]
     if cancelled:
@@ -109,7 +147,8 @@ async def _cancel_deliveries(tx: Transaction, actor: str, reason: str, ids: Sequ
         "heads", uuids([identity for identity in ids if identity not in {row[0] for row in open_rows}])
     )
     sending = len(open_rows) - len(cancelled) - len(in_doubt)
-    return Cancelled(len(cancelled), sending, len(in_doubt), len(heads))
+    ends = Counter(status for _, status in heads)
+    return Cancelled(len(cancelled), sending, len(in_doubt), len(heads), ends["sent"], before=ends["cancelled"])
 
 
 def surely_unsent(state: str, begun: bool, doubt: bool) -> bool:  # noqa: FBT001
@@ -118,4 +157,4 @@ def surely_unsent(state: str, begun: bool, doubt: bool) -> bool:  # noqa: FBT001
 
 
 def _in_doubt(state: str, begun: bool, doubt: bool) -> bool:  # noqa: FBT001
-    return not begun and (doubt or state in ("uncertain", "held"))
+    return not begun and state != "folded" and (doubt or state in ("uncertain", "held"))

@@ -6,7 +6,7 @@ same in a ledger of ten years.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from duly.core.moments import instant
 from duly.core.states import OPEN
 from duly.errors import NotFound
 from duly.ports import Filters
-from duly.stores import documents
+from duly.stores import documents, obstacles
 from duly.stores.loader import load
 from duly.stores.postgres.connect import Connections, Row, Transaction
 from duly.stores.postgres.consent import page_start
@@ -45,10 +45,12 @@ class PostgresViews:
         async with self._connections.transaction() as tx:
             states = [*await tx.rows("status_open"), *await tx.rows("status_final")]
             lanes, budgets = await tx.rows("status_lanes"), await tx.rows("status_budgets")
+            failing = await tx.rows("status_failing")
             reminders, standing = await tx.row("status_reminders"), await tx.rows("guard_standing")
         return {
             "states": _counts(states),
             "lanes": _counts(lanes),
+            "failing": [_document(documents.FAILING, row) for row in failing],
             "budgets": [_document(documents.BUDGET, row) for row in budgets],
             "reminders": _document(documents.WAITING, reminders),
             "guard": _document(documents.GUARD, standing[0]) if standing else None,
@@ -71,14 +73,20 @@ class PostgresViews:
         """See Views.show_delivery. Raises NotFound."""
         async with self._connections.transaction() as tx:
             rows = await tx.rows("show_delivery", identity.hex())
+            folded = await tx.rows("show_folded", identity.hex())
             attempts = await tx.rows("show_attempts", identity.hex())
             events = await tx.rows("show_events", identity.hex())
-        if not rows:
-            raise NotFound(f"no delivery has the id {keys.show(identity)}")
+            if not rows:
+                raise NotFound(f"no delivery has the id {keys.show(identity)}")
+            *columns, contact = rows[0]
+            shown = _document(documents.DELIVERY, tuple(columns))
+            consent = await _said_against(tx, shown, contact)
         return documents.delivery(
-            _document(documents.DELIVERY, rows[0]),
+            shown,
+            [_document(documents.LINE, row) for row in folded],
             [_document(documents.ATTEMPT, row) for row in attempts],
             [_document(documents.EVENT, row) for row in events],
+            consent,
         )
 
     async def show_reminder(self, identity: bytes) -> dict[str, Any]:
@@ -87,12 +95,14 @@ class PostgresViews:
             rows = await tx.rows("show_reminder", identity.hex())
             lines = await tx.rows("list_of_reminder", rows[0][-1], identity.hex()) if rows else []
             events = await tx.rows("show_reminder_events", identity.hex())
+            in_the_way = await _in_the_way(tx, identity)
         if not rows:
             raise NotFound(f"no reminder has the id {keys.show(identity)}")
         return documents.reminder(
             _document(documents.REMINDER, rows[0][:-1]),
             [_document(documents.LINE, line) for line in lines],
             [_document(documents.EVENT, event) for event in events],
+            in_the_way,
         )
 
     async def submission(self, identity: bytes) -> dict[str, Any]:
@@ -132,12 +142,7 @@ class PostgresViews:
     async def consent(self, contact: bytes) -> dict[str, Any]:
         """See Views.consent."""
         async with self._connections.transaction() as tx:
-            standing = await tx.rows("show_consent", contact.hex())
-            history = await tx.rows("show_consent_history", contact.hex(), documents.HISTORY_ROWS_MAX)
-        return {
-            "standing": [_document(documents.CONSENT, row) for row in standing],
-            "history": [_document(documents.CONSENT_EVENT, row) for row in history],
-        }
+            return await _consent(tx, contact)
 
     async def consents(self, account: str, after: dict[str, Any] | None, limit: int) -> list[dict[str, Any]]:
         """See Views.consents."""
@@ -146,6 +151,10 @@ class PostgresViews:
     async def recipients(self, account: str, after: str | None, limit: int) -> list[dict[str, Any]]:
         """See Views.recipients."""
         return await self._listed("recipients", documents.RECIPIENT, account, after or "", limit)
+
+    async def recipient(self, account: str, ref: str) -> dict[str, Any] | None:
+        """See Views.recipient."""
+        return next(iter(await self._listed("recipient_by_ref", documents.RECIPIENT, account, ref)), None)
 
     async def accounts(self, limit: int) -> list[dict[str, Any]]:
         """See Views.accounts."""
@@ -193,6 +202,36 @@ async def _find(tx: Transaction, identity: str, account: str | None) -> tuple[st
             return kind, parsed
     found: list[Row] = [] if account is None else await tx.rows("find_key", identity, account)
     return ("reminder", found[0][0]) if found else None
+
+
+async def _consent(tx: Transaction, contact: bytes) -> dict[str, Any]:
+    standing = await tx.rows("show_consent", contact.hex())
+    history = await tx.rows("show_consent_history", contact.hex(), documents.HISTORY_ROWS_MAX)
+    return {
+        "standing": [_document(documents.CONSENT, row) for row in standing],
+        "history": [_document(documents.CONSENT_EVENT, row) for row in history],
+    }
+
+
+async def _said_against(tx: Transaction, shown: Mapping[str, Any], contact: bytes) -> list[dict[str, Any]]:
+    if obstacles.silence_of(shown) is None:
+        return []
+    said = await _consent(tx, contact)
+    return obstacles.said_against(shown, said["standing"], said["history"])
+
+
+async def _in_the_way(tx: Transaction, reminder: bytes) -> list[dict[str, Any]]:
+    rows = await tx.rows("show_ahead", reminder.hex())
+    if not rows:
+        return []
+    ((account, account_paused, template_paused, channels, found),) = rows
+    ((namespace,),) = await tx.rows("namespace")
+    addresses, objections = found or {}, dict[str, str | None]()
+    for channel in channels:
+        contact = keys.contact_id(namespace, account, channel, addresses.get(channel, ""))
+        ((objection,),) = await tx.rows("show_objection", reminder.hex(), channel, contact.hex())
+        objections[channel] = objection or (None if channel in addresses else obstacles.NO_ADDRESS)
+    return obstacles.in_the_way(objections, account_paused=account_paused, template_paused=template_paused)
 
 
 def _nobody(identity: str, account: str | None) -> str:

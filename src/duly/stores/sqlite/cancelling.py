@@ -2,7 +2,8 @@
 
 A cancel asks for nobody's fence: it looks at each open row under the writer's turn, and whoever commits
 first wins. What may have been accepted is not sent again, and stays open until reconcile has found out.
-What has begun is not called back; its worker will say what came of it.
+What has begun is not called back; its worker will say what came of it. A second cancel changes nothing, and its reason
+is kept.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from duly.core.states import State
 from duly.errors import NotFound
 from duly.ports import Cancelled
 from duly.stores.sqlite.connect import Database
+from duly.stores.sqlite.folding import retire_summaries, take_out
 from duly.stores.sqlite.moves import Entries, Row, endings, open_rows, open_rows_of
 
 __all__ = ["cancel"]
@@ -37,29 +39,47 @@ def cancel(db: Database, actor: str, reason: str, *, reminder: bytes | None, del
             counts = _cancel_reminder(db, actor, reason, reminder)
         else:
             counts = _cancel_delivery(db, actor, reason, Asked(delivery or b""))
-    return Cancelled(counts["cancelled"], counts["sending"], counts["in_doubt"], counts["final"])
+    return Cancelled(*[int(counts[word]) for word in Cancelled._fields])
 
 
 def _cancel_reminder(db: Database, actor: str, reason: str, reminder: bytes) -> Counter[str]:
-    seen = db.row("reminder_seen", id=reminder)
+    seen = db.row("reminder_to_cancel", id=reminder)
     if seen is None:
         raise NotFound("no reminder has this id: nothing was cancelled")
-    account, status = seen
+    account, status, to_come = seen
     if db.change("reminder_cancel", id=reminder):
         db.change_one("event_add", account, reminder, None, "cancelled", status, "cancelled", actor, reason, None)
-    finals = int(db.value("finals_of_reminder", account=account, reminder=reminder))
+    if status == "cancelled":
+        db.change("cancel_again", account=account, reminder=reminder, delivery=None, actor=actor, reason=reason)
+    retire_summaries(db, actor, reminder)
+    finals, sent = db.row("finals_of_reminder", account=account, reminder=reminder)
     rows = open_rows(db, "open_of_reminder", account=account, reminder=reminder)
-    return Counter(final=finals) + _call_off(db, actor, reason, rows)
+    found = Counter(final=finals, sent=sent, stopped=to_come, before=status == "cancelled")
+    return found + _call_off(db, actor, reason, rows)
 
 
 def _cancel_delivery(db: Database, actor: str, reason: str, asked: Asked) -> Counter[str]:
     rows = list(open_rows_of(db, [asked]).values())
     if rows:
         _call_it_off(db, actor, reason, rows[0])
+        rows = _taken_out(db, actor, asked, rows)
         return _call_off(db, actor, reason, rows)
-    if not endings(db, [asked]):
+    end = endings(db, [asked]).get(asked.id)
+    if end is None:
         raise NotFound("no delivery has this id: nothing was cancelled")
-    return Counter(final=1)
+    before = end.state is State.CANCELLED
+    if before:
+        whose = {"account": end.account, "reminder": end.reminder, "delivery": end.id}
+        db.change("cancel_again", **whose, actor=actor, reason=reason)
+    return Counter(final=1, sent=end.state is State.SENT, before=before)
+
+
+def _taken_out(db: Database, actor: str, asked: Asked, rows: list[Row]) -> list[Row]:
+    """The row once more, out of its summary if nothing of that can have left."""
+    if rows[0].state is not State.FOLDED:
+        return rows
+    take_out(db, actor, rows)
+    return list(open_rows_of(db, [asked]).values())
 
 
 def _call_it_off(db: Database, actor: str, reason: str, row: Row) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from duly.core.caps import PER_DAYS_MAX, Ask, Cap, passing, waiting
+from duly.core.caps import PER_DAYS_MAX, Ask, Cap, evidence, passing, waiting
 from duly.core.model import Start
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
 
-__all__ = ["Capped", "forget_places", "give_places_back", "look", "take_places"]
+__all__ = ["Capped", "forget_places", "give_places_back", "look", "note", "take_places"]
 
 
 class Capped(NamedTuple):
@@ -48,6 +48,12 @@ def _ask(db: Database, delivery: bytes, cap: Cap) -> Ask:
 def take_places(db: Database, capped: Capped, begun: Iterable[bytes]) -> None:
     """Reserve the places of capped rows that have begun."""
     db.change_each("cap_take", [(one, *capped.asks[one].whose) for one in begun if one in capped.asks])
+
+
+def note(db: Database, worker: str, capped: Capped, late: Mapping[bytes, datetime]) -> None:
+    """Say which cap has put these off, in their timelines."""
+    told = [(worker, evidence(capped.asks[one].cap, until), one) for one, until in late.items()]
+    db.change_each("cap_note", told)
 
 
 def give_places_back(db: Database, moved: Iterable[bytes]) -> None:

@@ -6,18 +6,28 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from duly.core import keys
-from duly.core.consent import EVERYTHING, Entry, Kind, Known, Said, Verdict, entries_of
-from duly.core.model import NewContact
+from duly.core.consent import Entry, Kind, Known, Said, Verdict, entries_of
+from duly.core.model import Channel, NewContact
 from duly.errors import NotFound
 from duly.ports import NewConsent
-from duly.stores.consenting import Plan, Told, consent_id, identities, plan
+from duly.stores.consenting import Plan, Told, identities, plan
 from duly.stores.documents import HISTORY_ROWS_MAX
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
 
-__all__ = ["account_of", "consents", "history", "record", "standing", "suppress"]
+__all__ = ["account_of", "consents", "contact", "history", "record", "standing"]
 
 FIRST_PAGE: Final = {"contact": keys.show(keys.NO_ENDPOINT), "purpose": "", "kind": ""}
+
+
+def contact(db: Database, identity: bytes) -> tuple[str, NewContact]:
+    """See Store.contact. Raises NotFound."""
+    with db.reading():
+        found = db.row("contact_known", id=identity)
+    if found is None:
+        raise NotFound(f"no contact has the id {keys.show(identity)}")
+    account, channel, address, endpoint = found
+    return account, NewContact(identity, Channel(channel), address, endpoint)
 
 
 def record(db: Database, actor: str, account: str, rows: Sequence[NewConsent]) -> list[Verdict]:
@@ -73,27 +83,6 @@ def _put(account: int, contact: bytes, entry: Entry) -> tuple[Any, ...]:
 
 def _told(one: Told) -> list[Any]:
     return [one.contact.hex(), one.purpose, one.others, one.reason]
-
-
-def suppress(db: Database, actor: str, reason: str, contact: bytes) -> bool:
-    """See Store.suppress."""
-    with db.writing():
-        changed = db.change("contact_suppress", id=contact, reason=reason)
-        if changed:
-            db.change("suppress_events", id=contact, actor=actor, reason=reason)
-            _remember(db, actor, reason, contact)
-        elif not db.value("contact_there", id=contact):
-            raise NotFound(f"no contact has the id {keys.show(contact)}: nothing was suppressed")
-    return bool(changed)
-
-
-def _remember(db: Database, actor: str, reason: str, contact: bytes) -> None:
-    """What an operator said stands as his, with his own code."""
-    account, at = int(db.value("contact_account", id=contact)), stored.moment(db.now())
-    said = Said(Kind.MANUAL, EVERYTHING, at, actor, reason)
-    entry = Entry(said.kind, said.scope, at, actor, reason, actor, reason)
-    db.change_one("consent_put", *_put(account, contact, entry))
-    db.change_one("consent_note", *_note(account, actor, consent_id(contact, said), contact, said))
 
 
 # --- views ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from duly.core.model import Decision
-from duly.core.states import FINAL, IllegalTransition, State, check
+from duly.core.states import FINAL, NOT_DECIDED, IllegalTransition, State, check
 from duly.stores.rounds import rounds
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.capping import give_places_back
@@ -38,8 +38,8 @@ def decide(db: Database, actor: str, decisions: Sequence[Decision]) -> frozenset
 
 def _check(decision: Decision) -> None:
     check(decision.origin, decision.state)
-    if decision.origin is State.SENDING or decision.state in (State.LEASED, State.SENDING):
-        raise IllegalTransition(f"{decision.origin} -> {decision.state} is claimed, begun or settled, never decided")
+    if decision.origin in NOT_DECIDED - {State.LEASED} or decision.state in NOT_DECIDED:
+        raise IllegalTransition(f"{decision.origin} -> {decision.state} is done by another call, never decided")
 
 
 def _decide(db: Database, actor: str, decision: Decision, row: Row | None, entries: Entries) -> bool:

@@ -56,6 +56,7 @@ def _schedule_one(db: Database, new: NewReminder) -> Scheduled:
         account = int(db.value("account_add", name=new.account))
     add_recipient(db, account, new)
     db.change("reminder_add", **reminder_values(account, new))
+    keep_own(db, new)
     return Scheduled.CREATED
 
 
@@ -83,6 +84,13 @@ def add_recipient(db: Database, account: int, new: NewReminder) -> None:
     )
     contacts = [(one.id, account, one.channel.value, one.address, one.endpoint) for one in new.contacts]
     db.change_each("contact_add", contacts)
+
+
+def keep_own(db: Database, new: NewReminder) -> None:
+    """What a written reminder says of its recipient, where he is known otherwise."""
+    said = {"name": new.recipient_name, "zone": new.recipient_zone, "locale": new.recipient_locale}
+    if any(said.values()):
+        db.change("reminder_keep_own", id=new.id, **said)
 
 
 def _quiet_hours(new: NewReminder) -> str | None:

@@ -82,9 +82,9 @@ def open_rows(db: Database, statement: str, **values: Any) -> list[Row]:
     ]
 
 
-def endings(db: Database, batch: Iterable[Named]) -> dict[bytes, Ending]:
-    """Those of these deliveries that are final, by id."""
-    found = db.rows("deliveries_ended", ids=b"".join(one.id for one in batch))
+def endings(db: Database, batch: Iterable[Named], statement: str = "deliveries_ended") -> dict[bytes, Ending]:
+    """Those of these deliveries that are final, by id; of them those that the statement selects."""
+    found = db.rows(statement, ids=b"".join(one.id for one in batch))
     return {
         delivery: Ending(delivery, account, reminder, STATES[state], *rest)
         for delivery, account, reminder, state, *rest in found

@@ -1,45 +1,17 @@
-"""What an operator changes besides a cancel: a reminder's moment, a dead letter's end.
-
-Each change is looked at under the writer's turn and leaves an event with who did it and why. A reminder's
-revision rises with the change, so that no admission of before can begin.
-"""
+"""Redrive: dead letters return to work. What is dead is looked at under the writer's turn."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from duly.core import keys
+from duly.core.revising import is_replaced
 from duly.core.states import State
-from duly.errors import NotFound
-from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
 from duly.stores.sqlite.guarding import closings
 from duly.stores.sqlite.moves import Entries, endings
 
-__all__ = ["requeue", "reschedule"]
-
-DEAD_LETTERS: Final = frozenset({State.DEAD, State.REJECTED})
-
-
-def reschedule(
-    db: Database, actor: str, reason: str, reminder: bytes, next_due_at: datetime, deadline_at: datetime
-) -> bool:
-    """See Store.reschedule."""
-    moments = {"next_due_at": stored.micros(next_due_at), "deadline_at": stored.micros(deadline_at)}
-    with db.writing():
-        seen = db.row("reminder_seen", id=reminder)
-        if seen is None:
-            raise NotFound(f"no reminder has the id {keys.show(reminder)}: nothing was rescheduled")
-        account, status = seen
-        changed = db.change("reminder_reschedule", id=reminder, **moments)
-        if changed:
-            db.change_one("event_add", account, reminder, None, "rescheduled", status, status, actor, reason, None)
-    return bool(changed)
-
-
-# --- dead letters --------------------------------------------------------------------------------
+__all__ = ["requeue"]
 
 
 class Asked(NamedTuple):
@@ -51,7 +23,9 @@ class Asked(NamedTuple):
 def requeue(db: Database, actor: str, reason: str, deliveries: Sequence[bytes]) -> frozenset[bytes]:
     """See Store.requeue."""
     with db.writing():
-        dead = [row for row in endings(db, _each_once(deliveries)).values() if row.state in DEAD_LETTERS]
+        asked = _each_once(deliveries)
+        replaced = _replaced(db, asked)
+        dead = [row for row in endings(db, asked, "redrivable").values() if row.id not in replaced]
         guards, entries = closings(db), Entries()
         for row in dead:
             target = State.UNCERTAIN if guards.cover(row.due_at) else State.READY
@@ -63,3 +37,9 @@ def requeue(db: Database, actor: str, reason: str, deliveries: Sequence[bytes]) 
 
 def _each_once(deliveries: Iterable[bytes]) -> list[Asked]:
     return [Asked(delivery) for delivery in dict.fromkeys(deliveries)]
+
+
+def _replaced(db: Database, asked: Iterable[Asked]) -> set[bytes]:
+    """Those in whose place another generation has come, or will."""
+    found = db.rows("generations", ids=b"".join(one.id for one in asked))
+    return {delivery for delivery, newer, *seen in found if newer or is_replaced(*seen)}

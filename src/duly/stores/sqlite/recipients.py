@@ -11,7 +11,7 @@ from duly.core import keys
 from duly.core.model import Channel
 from duly.errors import NotFound
 from duly.ports import RecipientChange, Upsert, Upserted
-from duly.stores.recipients import Kept, changed_fields, contacts, merged, upserted
+from duly.stores.recipients import Kept, changed_fields, contacts, merged, tells_time_anew, upserted
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
 from duly.stores.sqlite.consent import account_of, add_contacts
@@ -23,22 +23,28 @@ def upsert(db: Database, actor: str, account: str, rows: Sequence[RecipientChang
     """See Store.upsert_recipients."""
     with db.writing():
         number = account_of(db, account)
-        answers = [_upsert_one(db, number, actor, row) for row in rows]
+        moved: set[bytes] = set()
+        answers = [_upsert_one(db, number, actor, row, moved) for row in rows]
+        if moved:
+            db.change("recipients_wake", recipients=stored.json_text([one.hex() for one in sorted(moved)]))
         living = [row for row, answer in zip(rows, answers, strict=True) if answer.what is not Upsert.DELETED]
         add_contacts(db, number, contacts(living))
     return answers
 
 
-def _upsert_one(db: Database, account: int, actor: str, row: RecipientChange) -> Upserted:
+def _upsert_one(db: Database, account: int, actor: str, row: RecipientChange, moved: set[bytes]) -> Upserted:
+    """Write one row; whose quiet hours may end at another moment now is added to `moved`."""
     found = db.row("recipient_kept", id=row.id)
     if found is None:
         return _create(db, account, actor, row)
-    name, zone, locale, addresses, deleted = found
+    name, zone, locale, addresses, quiet_hours, deleted = found
     if deleted:
         return Upserted(row.id, Upsert.DELETED)
-    before = Kept(name, zone, locale, orjson.loads(addresses))
+    before = Kept(name, zone, locale, orjson.loads(addresses), orjson.loads(quiet_hours or "[]"))
     after = merged(before, row)
     changed = changed_fields(before, after)
+    if tells_time_anew(changed):
+        moved.add(row.id)
     if changed:
         db.change_one("recipient_change", *_values(after), row.id)
         db.change_one("operation_add", account, row.id, None, "recipient_changed", actor, _named(changed))
@@ -47,9 +53,8 @@ def _upsert_one(db: Database, account: int, actor: str, row: RecipientChange) ->
 
 def _create(db: Database, account: int, actor: str, row: RecipientChange) -> Upserted:
     new = merged(Kept(), row)
-    name, zone, locale, addresses = _values(new)
-    values = {"name": name, "zone": zone, "locale": locale, "addresses": addresses}
-    db.change("recipient_add", id=row.id, account=account, ref=row.ref, quiet_hours=None, **values)
+    values = dict(zip(("name", "zone", "locale", "addresses", "quiet_hours"), _values(new), strict=True))
+    db.change("recipient_add", id=row.id, account=account, ref=row.ref, **values)
     db.change_one(
         "operation_add", account, row.id, None, "recipient_created", actor, _named(changed_fields(Kept(), new))
     )
@@ -57,7 +62,7 @@ def _create(db: Database, account: int, actor: str, row: RecipientChange) -> Ups
 
 
 def _values(kept: Kept) -> tuple[Any, ...]:
-    return (kept.name, kept.zone, kept.locale, stored.json_text(dict(kept.addresses)))
+    return (kept.name, kept.zone, kept.locale, stored.json_text(dict(kept.addresses)), kept.quiet_hours_text)
 
 
 def _named(fields: Sequence[str]) -> str:

@@ -18,7 +18,8 @@ from duly.errors import NotFound
 from duly.ports import Revision
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
-from duly.stores.sqlite.intake import add_recipient, reminder_values
+from duly.stores.sqlite.folding import retire_summaries
+from duly.stores.sqlite.intake import add_recipient, keep_own, reminder_values
 from duly.stores.sqlite.moves import Entries, open_rows_of
 
 __all__ = ["revise", "standing"]
@@ -66,6 +67,7 @@ def revise(db: Database, actor: str, reason: str, revision: Revision) -> bool:
     new = revision.reminder
     with db.writing():
         seen = db.row("reminder_seen", id=new.id)
+        retire_summaries(db, actor, new.id)
         rows = open_rows_of(db, [Asked(delivery) for delivery in revision.call_off])
         unsent = [row for row in rows.values() if row.state in SURELY_UNSENT and not row.doubt]
         if seen is None or len(unsent) < len(revision.call_off):
@@ -77,8 +79,9 @@ def revise(db: Database, actor: str, reason: str, revision: Revision) -> bool:
         if not db.change("reminder_revise", **columns, **_own(revision)):
             return False
         add_recipient(db, account, new)
+        keep_own(db, new)
         moves = (status, _target(revision, status))
-        db.change_one("event_add", account, new.id, None, "revised", *moves, actor, reason, None)
+        db.change_one("event_add", account, new.id, None, "revised", *moves, actor, reason, revision.evidence)
         entries = Entries()
         for row in unsent:
             entries.end(row, State.CANCELLED, SUPERSEDED)

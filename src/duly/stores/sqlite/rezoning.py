@@ -16,6 +16,7 @@ from duly.errors import NotFound
 from duly.ports import ZonedBatch
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
+from duly.stores.sqlite.folding import retire_summaries
 
 __all__ = ["pause_reminder", "paused_reminder", "recipient_zones", "resume_reminder", "retime", "zoned"]
 
@@ -74,6 +75,7 @@ def pause_reminder(db: Database, actor: str, reason: str, reminder: bytes) -> bo
         paused = db.change("reminder_pause", id=reminder)
         if paused:
             _note(db, reminder, "paused", ("active", "paused"), actor, reason)
+            retire_summaries(db, actor, reminder)
     return bool(paused)
 
 

@@ -133,7 +133,9 @@ def begin(db: Database, provider: str, worker: str, rows: Sequence[Start]) -> Be
         _write(db, provider, worker, granted)
         begun.numbers.update((one.start.id, one.number) for one in granted)
         capping.take_places(db, capped, begun.numbers)
-        _put_off(db, _until_there_is_room(candidates, capped.put_off(begun.numbers)), begun)
+        late = capped.put_off(begun.numbers)
+        _put_off(db, _until_there_is_room(candidates, late), begun)
+        capping.note(db, worker, capped, late)
     return begun
 
 

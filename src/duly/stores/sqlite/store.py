@@ -8,6 +8,7 @@ processes may open the same file; each writer waits for its turn.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from duly.core.consent import Verdict
+from duly.core.folding import Folding
 from duly.core.limits import DEATHS_MAX
 from duly.core.model import (
     Begun,
@@ -26,6 +28,7 @@ from duly.core.model import (
     Fired,
     Guard,
     Looked,
+    NewContact,
     NewReminder,
     Scheduled,
     Settlement,
@@ -63,6 +66,7 @@ from duly.stores.sqlite import (
     circuits,
     consent,
     deciding,
+    folding,
     guarding,
     intake,
     looking,
@@ -194,6 +198,14 @@ class SqliteStore:
 
     # --- upkeep ----------------------------------------------------------------------------------
 
+    async def fold(self, worker: str, rows: Sequence[Folding]) -> dict[bytes, bytes]:
+        """See Store.fold."""
+        return await self._write(partial(folding.fold, self._writer, worker, rows))
+
+    async def share_fates(self, limit: int, actor: str) -> Counter[str]:
+        """See Store.share_fates."""
+        return await self._write(partial(folding.share_fates, self._writer, limit, actor))
+
     async def promote(self, limit: int) -> int:
         """See Store.promote."""
         return await self._write(partial(upkeep.promote, self._writer, limit))
@@ -218,6 +230,10 @@ class SqliteStore:
         """See Store.probe_circuits."""
         return await self._write(partial(circuits.probe_circuits, self._writer, providers))
 
+    async def look_again(self, chosen: str, limit: int) -> int:
+        """See Store.look_again."""
+        return await self._write(partial(upkeep.look_again, self._writer, chosen, limit))
+
     async def next_step(self, providers: Sequence[str]) -> float | None:
         """See Store.next_step."""
         return await self._read(partial(upkeep.next_step, self._reader, providers))
@@ -225,17 +241,6 @@ class SqliteStore:
     async def cancel(self, actor: str, reason: str, *, reminder: bytes | None, delivery: bytes | None) -> Cancelled:
         """See Store.cancel."""
         call = partial(cancelling.cancel, self._writer, actor, reason, reminder=reminder, delivery=delivery)
-        return await self._write(call)
-
-    async def suppress(self, actor: str, reason: str, contact: bytes) -> bool:
-        """See Store.suppress."""
-        return await self._write(partial(consent.suppress, self._writer, actor, reason, contact))
-
-    async def reschedule(
-        self, actor: str, reason: str, reminder: bytes, next_due_at: datetime, deadline_at: datetime
-    ) -> bool:
-        """See Store.reschedule."""
-        call = partial(operating.reschedule, self._writer, actor, reason, reminder, next_due_at, deadline_at)
         return await self._write(call)
 
     async def standing(self, reminder: bytes, labels: Sequence[str]) -> Standing:
@@ -289,6 +294,10 @@ class SqliteStore:
         return await self._read(partial(looking.held, self._reader, delivery))
 
     # --- people ----------------------------------------------------------------------------------
+
+    async def contact(self, identity: bytes) -> tuple[str, NewContact]:
+        """See Store.contact. Raises NotFound."""
+        return await self._read(partial(consent.contact, self._reader, identity))
 
     async def record_consent(self, actor: str, account: str, rows: Sequence[NewConsent]) -> list[Verdict]:
         """See Store.record_consent."""

@@ -11,6 +11,7 @@ until it is claimed alone; then deaths count, and at last it is not given to ano
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -18,13 +19,14 @@ from typing import Final
 from duly.core.ladder import KILLED
 from duly.core.limits import MOST_SUSPECT
 from duly.core.model import FailureClass, Outcome, Result
+from duly.core.moments import instant
 from duly.core.states import State
 from duly.ports import Swept, TakenBack
 from duly.stores.sqlite import rows as stored
 from duly.stores.sqlite.connect import Database
 from duly.stores.sqlite.moves import Entries, Row, open_rows
 
-__all__ = ["next_step", "promote", "suspects", "sweep", "take_back"]
+__all__ = ["look_again", "next_step", "promote", "suspects", "sweep", "take_back"]
 
 WORKER_LOST: Final = Result(Outcome.UNKNOWN, FailureClass.WORKER_LOST)
 LOST: Final = "unknown_worker_lost"
@@ -38,6 +40,17 @@ def promote(db: Database, limit: int) -> int:
     """See Store.promote."""
     with db.writing():
         return db.change("promote", limit=limit)
+
+
+def look_again(db: Database, chosen: str, limit: int) -> int:
+    """See Store.look_again."""
+    with db.writing():
+        if db.value("chosen") == chosen:
+            return 0
+        woken = db.change("chosen_wake", limit=limit)
+        if woken < limit:
+            db.change("chosen_keep", chosen=chosen)
+        return woken
 
 
 # --- ended leases --------------------------------------------------------------------------------
@@ -120,8 +133,16 @@ def _sweep(db: Database, actor: str, row: Row, entries: Entries) -> str:
         entries.note(row, PASSED, State.UNCERTAIN, actor, PASSED_IN_DOUBT)
         return "uncertain"
     entries.end(row, State.EXPIRED, PASSED)
-    entries.note(row, PASSED, State.EXPIRED, actor, PASSED)
+    entries.note(row, PASSED, State.EXPIRED, actor, PASSED, _waited_for(row))
     return "expired"
+
+
+def _waited_for(row: Row) -> str | None:
+    """What it waited for until its deadline, and until when it would have waited."""
+    if row.state is not State.WAITING:
+        return None
+    until = stored.moment(row.next_at).replace(microsecond=0)
+    return json.dumps({"waited_for": row.reason, "until": instant(until)})
 
 
 # --- suspects ------------------------------------------------------------------------------------
@@ -139,7 +160,7 @@ def suspects(db: Database, providers: Sequence[str]) -> list[tuple[str, int]]:
 def next_step(db: Database, providers: Sequence[str]) -> float | None:
     """See Store.next_step."""
     with db.reading():
-        if any(db.value("next_ready", provider=provider) for provider in providers):
+        if db.value("next_fate") or any(db.value("next_ready", provider=provider) for provider in providers):
             return 0.0
         found = [db.value(step, provider=provider) for step in STEPS for provider in providers]
         moments = [step for step in found if step is not None]

@@ -6,7 +6,7 @@ so that the list of held deliveries costs the same in a ledger of ten years.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -17,7 +17,7 @@ from duly.core.moments import instant
 from duly.core.states import OPEN
 from duly.errors import NotFound
 from duly.ports import Filters
-from duly.stores import documents
+from duly.stores import documents, obstacles
 from duly.stores.loader import load
 from duly.stores.sqlite import consent
 from duly.stores.sqlite.connect import Database
@@ -97,6 +97,11 @@ class SqliteViews:
         values = {"account": account, "after": after or "", "limit": limit}
         return await self._read(_listed, "recipients", documents.RECIPIENT, values)
 
+    async def recipient(self, account: str, ref: str) -> dict[str, Any] | None:
+        """See Views.recipient."""
+        values = {"account": account, "ref": ref}
+        return next(iter(await self._read(_listed, "recipient_by_ref", documents.RECIPIENT, values)), None)
+
     async def accounts(self, limit: int) -> list[dict[str, Any]]:
         """See Views.accounts."""
         return await self._read(_listed, "accounts", documents.ACCOUNT, {"limit": limit})
@@ -135,7 +140,7 @@ def _shown(word: str, value: Any) -> Any:
         return None
     if documents.is_moment(word):
         return instant(moment(value))
-    if word == "evidence":
+    if word in ("evidence", "quiet_hours"):
         return orjson.loads(value)
     if word in documents.FLAGS:
         return bool(value)
@@ -153,6 +158,7 @@ def _status(db: Database) -> dict[str, Any]:
     return {
         "states": _counts(db, "status_open") | _counts(db, "status_final"),
         "lanes": _counts(db, "status_lanes"),
+        "failing": [_document(documents.FAILING, row) for row in db.rows("status_failing")],
         "budgets": [_document(documents.BUDGET, row) for row in db.rows("status_budgets")],
         "reminders": _document(documents.WAITING, db.rows("status_reminders")[0]),
         "guard": next((_document(documents.GUARD, row) for row in db.rows("guard_standing")), None),
@@ -192,9 +198,19 @@ def _show_delivery(db: Database, identity: bytes) -> dict[str, Any]:
     row = db.row("show_delivery", id=identity)
     if row is None:
         raise NotFound(f"no delivery has the id {keys.show(identity)}")
+    *columns, contact = row
+    shown = _document(documents.DELIVERY, columns)
     attempts = [_document(documents.ATTEMPT, row) for row in db.rows("show_attempts", id=identity)]
     events = [_document(documents.EVENT, row) for row in db.rows("show_events", id=identity)]
-    return documents.delivery(_document(documents.DELIVERY, row), attempts, events)
+    folded = [_document(documents.LINE, row) for row in db.rows("show_folded", id=identity)]
+    return documents.delivery(shown, folded, attempts, events, _said_against(db, shown, contact))
+
+
+def _said_against(db: Database, shown: Mapping[str, Any], contact: bytes) -> list[dict[str, Any]]:
+    if obstacles.silence_of(shown) is None:
+        return []
+    said = _consent(db, contact)
+    return obstacles.said_against(shown, said["standing"], said["history"])
 
 
 def _show_reminder(db: Database, identity: bytes) -> dict[str, Any]:
@@ -207,7 +223,22 @@ def _show_reminder(db: Database, identity: bytes) -> dict[str, Any]:
         _document(documents.REMINDER, columns),
         [_document(documents.LINE, line) for line in deliveries],
         [_document(documents.EVENT, event) for event in db.rows("show_reminder_events", id=identity)],
+        _in_the_way(db, identity),
     )
+
+
+def _in_the_way(db: Database, reminder: bytes) -> list[dict[str, Any]]:
+    row = db.row("show_ahead", id=reminder)
+    if row is None:
+        return []
+    account, account_paused, template_paused, channels, found = row
+    namespace, addresses, objections = db.value("namespace"), orjson.loads(found or "{}"), dict[str, str | None]()
+    for channel in orjson.loads(channels):
+        contact = keys.contact_id(namespace, account, channel, addresses.get(channel, ""))
+        objection = db.value("show_objection", id=reminder, channel=channel, contact=contact)
+        objections[channel] = objection or (None if channel in addresses else obstacles.NO_ADDRESS)
+    paused = {"account_paused": bool(account_paused), "template_paused": bool(template_paused)}
+    return obstacles.in_the_way(objections, **paused)
 
 
 def _submission(db: Database, identity: bytes) -> dict[str, Any]:

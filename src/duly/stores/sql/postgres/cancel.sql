@@ -2,7 +2,7 @@
 
 -- name: lock_reminder
 -- $1 id.
-select account_id, status from reminder where id = $1::uuid for update;
+select account_id, status, next_due_at is not null from reminder where id = $1::uuid for update;
 
 -- name: cancel_reminder
 -- $1 id, $2 actor, $3 reason, $4 status before. The revision rises, so that no admission of before can begin.
@@ -12,6 +12,20 @@ with r as (
   returning id, account_id)
 insert into event (account_id, reminder_id, kind, from_state, to_state, actor, reason)
 select r.account_id, r.id, 'cancelled', $4, 'cancelled', $2, $3 from r;
+
+-- name: cancel_again
+-- $1 reminder, $2 delivery (null: the reminder itself), $3 actor, $4 reason. It was cancelled before, and stays so: who
+-- wanted it once more, and why, is kept.
+insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
+select r.account_id, r.id, $2::uuid, 'cancelled', 'cancelled', 'cancelled', $3, $4
+from reminder r
+where r.id = $1::uuid and not exists (
+  select from event e where e.reminder_id = r.id and e.delivery_id is not distinct from $2::uuid and e.kind = 'cancelled'
+    and e.actor = $3 and e.reason = $4);
+
+-- name: reminder_of
+-- $1 delivery.
+select reminder_id from delivery where id = $1::uuid;
 
 -- name: deliveries_of
 -- $1 account, $2 reminder.

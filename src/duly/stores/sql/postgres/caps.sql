@@ -52,3 +52,10 @@ delete from capped
 where delivery_id = any (array(
   select delivery_id from capped where began_at < now() - make_interval(days => $1)
   order by began_at limit $2 for update skip locked));
+
+-- name: cap_note
+-- $1 ids that a cap has just put off, $2 evidence, $3 worker.
+insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason, evidence)
+select w.account_id, w.reminder_id, w.delivery_id, 'decided', 'leased', 'waiting', $3, w.reason, u.evidence::jsonb
+from unnest($1::uuid[], $2::text[]) u (delivery_id, evidence)
+join work w on w.delivery_id = u.delivery_id;

@@ -1,40 +1,14 @@
--- Changes that come from outside: a contact is suppressed, an occurrence is moved, dead letters return to work.
-
--- name: lock_contact
--- $1 id. Before anything else, so that it and a begin wait for each other. Whoever commits first wins.
-select suppressed from contact where id = $1::uuid for update;
-
--- name: suppress
--- $1 id, $2 actor, $3 reason. The revision rises, so that no admission of before can begin. Reads the open work from end
--- to end: an index would cost every delivery more than this costs somebody who opts out.
-with k as (
-  update contact set suppressed = $3, revision = revision + 1 where id = $1::uuid returning id)
-insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
-select w.account_id, w.reminder_id, w.delivery_id, 'suppressed', s.state, s.state, $2, $3
-from k join work w on w.contact_id = k.id
-cross join lateral (select case when w.begun then 'sending' else w.state end as state) s;
-
--- name: reschedule
--- $1 id, $2 actor, $3 reason, $4 next due at, $5 deadline. A tick that has seen it as it was finds another revision. What
--- was due under a restore guard may have been sent: it is left to the tick, and not moved out of the guard's reach.
-with r as (
-  update reminder set next_due_at = $4::timestamptz, deadline_at = $5::timestamptz, revision = revision + 1
-  where id = $1::uuid and status = 'active' and next_due_at is not null and not exists (
-    select from guard g where next_due_at <= least(clock_timestamp(), coalesce(g.closed_at, 'infinity')))
-  returning id, account_id),
-noted as (
-  insert into event (account_id, reminder_id, kind, from_state, to_state, actor, reason)
-  select r.account_id, r.id, 'rescheduled', 'active', 'active', $2, $3 from r)
-select exists (select from r), exists (select from reminder where id = $1::uuid);
+-- Redrive: dead letters return to work.
 
 -- name: requeue
 -- $1 ids, $2 actor, $3 reason. The head is locked: acceptance that comes at this moment waits, and ends what it then
 -- finds. What was due before a guard was closed may have been sent by what that guard's backup had forgotten. The fence
--- went with the work: seconds are more than any fence that somebody may remember.
+-- went with the work: seconds are more than any fence that somebody may remember. A summary is not redriven, for what was
+-- in it has gone its own ways since; and what was in one is not folded again.
 with heads as materialized (
   select d.*, exists (select from guard g where g.closed_at is null or d.due_at <= g.closed_at) as restored
   from delivery d
-  where d.id = any (array(select unnest($1::uuid[]))) and d.status in ('dead', 'rejected')
+  where d.id = any (array(select unnest($1::uuid[]))) and d.status in ('dead', 'rejected') and not d.summarizes
   order by d.id for update),
 opened as (
   update delivery d set status = null, reason = null, finished_at = null
@@ -42,13 +16,13 @@ opened as (
 added as (
   insert into work (delivery_id, account_id, provider, lane, state, fence, attempts, spared, doubt, restored, called_off,
                     first_unknown_at, reason, next_at, due_at, deadline_at, occurrence, channel, reminder_id,
-                    recipient_id, contact_id, endpoint)
+                    recipient_id, contact_id, endpoint, returned)
   select h.id, h.account_id, h.provider, h.lane, case when h.restored then 'uncertain' else 'ready' end,
          greatest(extract(epoch from now() - timestamptz '2020-01-01 00:00:00+00')::int,
                   1 + (select max(a.fence) from attempt a where a.delivery_id = h.id)),
          h.attempts, h.attempts, h.restored, h.restored, h.called_off, case when h.restored then h.due_at end,
          case when h.restored then 'restored' end, clock_timestamp(), h.due_at, h.deadline_at, h.occurrence, h.channel,
-         h.reminder_id, h.recipient_id, h.contact_id, h.endpoint
+         h.reminder_id, h.recipient_id, h.contact_id, h.endpoint, case when h.summary_id is null then 0 else 1000 end
   from heads h),
 noted as (
   insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)

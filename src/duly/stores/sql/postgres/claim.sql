@@ -52,17 +52,19 @@ leased as (
   where w.delivery_id = any (array(select delivery_id from pick)) and w.state || '' = 'ready'
   returning w.delivery_id, w.account_id, w.fence, w.attempts, w.spared, w.doubt, w.closed, w.granted,
             w.first_unknown_at, w.occurrence, w.due_at, w.deadline_at, w.endpoint, w.channel,
-            w.called_off,
+            w.called_off, w.returned,
             case when $8 > 0 then w.lane end as lane, w.reminder_id, w.recipient_id, w.contact_id)
 select w.delivery_id, w.account_id, a.name, w.fence, w.attempts, w.spared, w.doubt, w.closed, w.granted,
        w.first_unknown_at, w.reminder_id, r.caller_key,
        {part_standing_of_reminder}, w.occurrence, w.lane,
-       w.due_at, w.deadline_at, w.endpoint, w.channel, k.address, p.ref, p.name, p.zone, p.locale, r.template, r.data,
+       w.due_at, w.deadline_at, w.endpoint, w.channel, k.address, p.ref, coalesce(r.own ->> 'name', p.name),
+       coalesce(r.own ->> 'zone', p.zone), coalesce(r.own ->> 'locale', p.locale), r.template, r.data,
        a.revision, r.revision, p.revision, k.revision, a.paused, {part_objection},
        b.blocked_until, b.block_reason, b.circuit,
        f.number, f.destination, f.body, f.template, f.template_version,
        f.reminder_revision, f.recipient_revision, f.contact_revision,
-       r.purpose, case when r.late = 'send_marked' then r.deadline end, coalesce(r.quiet_hours, p.quiet_hours), r.template_version,
+       r.purpose, case when r.late <> 'drop' then r.deadline end, coalesce(r.quiet_hours, p.quiet_hours), r.template_version,
+       case when r.late = 'summarize' then w.returned end,
        (select accounts from share), (select rows from allowed)
 from leased w
 join account a on a.id = w.account_id

@@ -23,9 +23,10 @@ case when r.status = 'cancelled' then r.status when w.called_off then 'called_of
 -- $1 ids. In key order, and before anything is read: a begin that has locked one of them first has seen it as it was.
 select id from contact where id = any (array(select unnest($1::uuid[]))) order by id for update;
 
--- name: contact_account
+-- name: contact_known
 -- $1 id.
-select account_id from contact where id = $1::uuid;
+select a.name, k.channel, k.address, k.endpoint
+from contact k join account a on a.id = k.account_id where k.id = $1::uuid;
 
 -- name: consent_standing
 -- $1 account, $2 contacts.

@@ -10,7 +10,7 @@
 -- written where no result is on record. A row in doubt does not end but as sent or unconfirmed: it is left as it is.
 -- A plain return to ready leaves no event.
 with r as (
-  select u.*, u.state in ('ready', 'waiting', 'uncertain', 'held', 'folded') as open,
+  select u.*, u.state in ('ready', 'waiting', 'uncertain', 'held') as open,
          u.covered or u.certain and 0 = (
            select w.attempts + w.restored::int - (
              select count(*) from attempt_result x
@@ -34,7 +34,7 @@ moved as (
   from r
   where w.delivery_id = any (array(select unnest($1::uuid[])))
     and w.delivery_id = r.delivery_id and w.fence = r.fence and w.state || '' = r.origin and not w.begun
-    and r.open and (r.sure or not r.certain) and (r.state <> 'folded' or r.sure or not w.doubt)
+    and r.open and (r.sure or not r.certain)
   returning w.delivery_id, w.account_id, w.reminder_id, w.attempts, r.origin, r.state, r.reason, r.covered, r.evidence),
 gone as (
   delete from work w using r

@@ -55,7 +55,7 @@ returning number, since, opened_at, opened_by, why, closed_at, closed_by, closin
 -- name: restore
 -- $1 actor, $2 whether also those that are in doubt of a restore already. Every open row may have been sent after the
 -- backup was taken. Held and folded ones stay where they are. An uncertain one counts from now: the attempt that nobody
--- remembers may have been made since; what is in the air may arrive until its lease ends.
+-- remembers may have been made since; what is in the air may arrive until its lease ends. A summary takes up nothing more.
 with found as materialized (
   select delivery_id, state in ('held', 'folded') as stays, begun, lease_until,
          case when begun then 'sending' else state end as state
@@ -70,7 +70,7 @@ doubted as (
       misses = 0, missed_at = null,
       since = case when f.stays then w.since else clock_timestamp() end,
       next_at = case when f.stays then w.next_at else clock_timestamp() end,
-      begun = false, lease_until = null, worker = null
+      begun = false, gathering = null, lease_until = null, worker = null
   from found f
   where w.delivery_id = f.delivery_id
   returning w.delivery_id, w.account_id, w.reminder_id, w.attempts, f.begun, f.lease_until, f.state as was, w.state),

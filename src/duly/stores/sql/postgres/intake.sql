@@ -33,6 +33,17 @@ from unnest($1::uuid[], $2::int[], $3::text[], $4::bytea[], $5::uuid[], $6::bool
 on conflict do nothing
 returning id;
 
+-- name: keep_own
+-- $1 ids of reminders, $2 names, $3 zones, $4 locales that came along (null: none did). What says something else than is
+-- known of the recipient is the reminder's own; a zone of its own follows nobody.
+update reminder r
+set own = jsonb_strip_nulls(jsonb_build_object(
+      'name', nullif(u.name, p.name), 'zone', nullif(u.zone, p.zone), 'locale', nullif(u.locale, p.locale))),
+    follows_recipient = r.follows_recipient and nullif(u.zone, p.zone) is null
+from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) u (id, name, zone, locale), recipient p
+where r.id = any (array(select unnest($1::uuid[]))) and r.id = u.id and p.id = r.recipient_id
+  and coalesce(nullif(u.name, p.name), nullif(u.zone, p.zone), nullif(u.locale, p.locale)) is not null;
+
 -- name: submitted
 -- $1 ids: the bodies as first submitted, and their versions.
 select id, body_hash, event_version from reminder where id = any (array(select unnest($1::uuid[])));

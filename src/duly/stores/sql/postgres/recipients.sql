@@ -2,23 +2,36 @@
 
 -- name: upsert_new
 -- Returns the ids that are new. $1 account, then one array per column, in key order.
-insert into recipient (account_id, id, ref, name, zone, locale, addresses)
-select $1, u.id, u.ref, u.name, u.zone, u.locale, u.addresses::jsonb
-from unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
-  u (id, ref, name, zone, locale, addresses)
+insert into recipient (account_id, id, ref, name, zone, locale, addresses, quiet_hours)
+select $1, u.id, u.ref, u.name, u.zone, u.locale, u.addresses::jsonb, u.quiet_hours::jsonb
+from unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
+  u (id, ref, name, zone, locale, addresses, quiet_hours)
 on conflict do nothing
 returning id;
 
 -- name: recipients_kept
 -- $1 ids, locked in key order.
-select id, name, zone, locale, addresses, deleted_at is not null
+select id, name, zone, locale, addresses, coalesce(quiet_hours, '[]'), deleted_at is not null
 from recipient where id = any (array(select unnest($1::uuid[]))) order by id for update;
 
 -- name: recipients_change
 -- $1 ids, then one array per column. The revision rises, so that no admission of before can begin.
-update recipient p set name = u.name, zone = u.zone, locale = u.locale, addresses = u.addresses::jsonb, revision = p.revision + 1
-from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[]) u (id, name, zone, locale, addresses)
+update recipient p set name = u.name, zone = u.zone, locale = u.locale, addresses = u.addresses::jsonb,
+  quiet_hours = u.quiet_hours::jsonb, revision = p.revision + 1
+from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+  u (id, name, zone, locale, addresses, quiet_hours)
 where p.id = any (array(select unnest($1::uuid[]))) and p.id = u.id;
+
+-- name: recipients_wake
+-- $1 ids, whose zone or quiet hours are others now. What waits for the end of their quiet hours looks again now. Reads
+-- the open work from end to end, once for a batch.
+with quiet as materialized (
+  select delivery_id from work
+  where state = 'waiting' and reason = 'quiet_hours' and next_at > statement_timestamp()
+    and recipient_id = any (array(select unnest($1::uuid[])))
+  for update skip locked)
+update work w set next_at = clock_timestamp()
+where w.delivery_id = any (array(select delivery_id from quiet)) and w.state || '' = 'waiting';
 
 -- name: operations_add
 -- $1 account, $2 actor, $3 recipients, $4 kinds, $5 reasons.
@@ -70,10 +83,18 @@ delete from paused_template where template = $1 returning template;
 
 -- name: recipients
 -- $1 account, $2 the last id of the page before, $3 rows at most.
-select p.ref, p.name, p.addresses ->> 'email', p.addresses ->> 'sms', p.addresses ->> 'webhook', p.zone, p.locale
+select p.ref, p.name, p.addresses ->> 'email', p.addresses ->> 'sms', p.addresses ->> 'webhook', p.zone, p.locale,
+       p.quiet_hours
 from recipient p
 where p.account_id = (select id from account where name = $1) and p.ref > $2 and p.deleted_at is null
 order by p.ref limit $3;
+
+-- name: recipient_by_ref
+-- $1 account, $2 the caller's own id.
+select p.ref, p.name, p.addresses ->> 'email', p.addresses ->> 'sms', p.addresses ->> 'webhook', p.zone, p.locale,
+       p.quiet_hours
+from recipient p
+where p.account_id = (select id from account where name = $1) and p.ref = $2 and p.deleted_at is null;
 
 -- name: accounts
 -- $1 rows at most.

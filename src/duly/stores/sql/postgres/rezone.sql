@@ -64,7 +64,7 @@ with r as (
   returning id, account_id)
 insert into event (account_id, reminder_id, kind, from_state, to_state, actor, reason)
 select r.account_id, r.id, 'paused', 'active', 'paused', $2, $3 from r
-returning reminder_id;
+returning account_id;
 
 -- name: paused_reminder
 -- $1 id.

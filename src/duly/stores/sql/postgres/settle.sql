@@ -11,7 +11,7 @@
 -- none or unknown (covered or not) to a definite one, and stays. Whoever settles has lived: his rows are suspect no more.
 with r as (
   select u.*, u.state in ('sent', 'unconfirmed') as doubtless,
-         u.state not in ('ready', 'waiting', 'uncertain', 'held', 'folded') as final
+         u.state not in ('ready', 'waiting', 'uncertain', 'held') as final
   from unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
               $8::timestamptz[], $9::bool[], $10::bool[], $11::text[], $12::int[], $13::text[], $14::float8[],
               $15::text[], $16::text[])

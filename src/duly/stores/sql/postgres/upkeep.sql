@@ -73,7 +73,8 @@ where exists (select from work w where w.state = 'ready' and w.suspicion > 0 and
 order by 1, 2;
 
 -- name: sweep
--- $1 rows at most, $2 actor. A row in doubt does not expire as if it had not been sent.
+-- $1 rows at most, $2 actor. A row in doubt does not expire as if it had not been sent. What a row waited for stays on
+-- record.
 with late as materialized (
   select delivery_id, doubt from work
   where state in ('ready', 'waiting') and deadline_at <= statement_timestamp()
@@ -88,16 +89,19 @@ gone as (
   delete from work w
   where w.delivery_id = any (array(select delivery_id from late where not doubt))
     and w.state || '' in ('ready', 'waiting')
-  returning w.delivery_id, w.account_id, w.reminder_id, w.attempts, w.state),
+  returning w.delivery_id, w.account_id, w.reminder_id, w.attempts, w.state, w.reason, w.next_at),
 head as (
   update delivery d
   set status = 'expired', reason = 'deadline_passed', attempts = g.attempts, finished_at = clock_timestamp()
   from gone g where d.id = g.delivery_id),
 noted as (
-  insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
-  select account_id, reminder_id, delivery_id, 'deadline_passed', null, 'uncertain', $2, reason from kept
+  insert into event (account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason, evidence)
+  select account_id, reminder_id, delivery_id, 'deadline_passed', null, 'uncertain', $2, reason, null from kept
   union all
-  select account_id, reminder_id, delivery_id, 'deadline_passed', state, 'expired', $2, 'deadline_passed' from gone)
+  select account_id, reminder_id, delivery_id, 'deadline_passed', state, 'expired', $2, 'deadline_passed',
+         case when state = 'waiting' then jsonb_build_object(
+           'waited_for', reason, 'until', to_char(next_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) end
+  from gone)
 select (select count(*) from gone), (select count(*) from kept);
 
 -- name: probe_circuits
@@ -109,10 +113,32 @@ with open as materialized (
 update budget b set blocked_until = least(b.blocked_until, clock_timestamp())
 from open where b.provider = open.provider and b.endpoint = open.endpoint and b.circuit;
 
+-- name: chosen
+select chosen from installation;
+
+-- name: chosen_keep
+-- $1 what accounts have chosen.
+update installation set chosen = $1;
+
+-- name: chosen_wake
+-- What waits for what accounts have chosen looks again now. $1 rows at most.
+with chosen as materialized (
+  select delivery_id from work
+  where state = 'waiting' and reason in ('quiet_hours', 'frequency_cap') and next_at > statement_timestamp()
+  limit $1 for update skip locked),
+woken as (
+  update work w set next_at = clock_timestamp()
+  where w.delivery_id = any (array(select delivery_id from chosen)) and w.state || '' = 'waiting'
+  returning 1)
+select count(*) from woken;
+
 -- name: next_step
 -- $1 providers. Seconds until the next step of any open row, below zero if overdue; null if there is none. What waits
--- behind an open circuit does not count, and neither does what is held, nor what is ready under an open restore guard.
+-- behind an open circuit does not count, and neither does what is held, nor what is ready under an open restore guard. The
+-- end of a summary is shared at once, whoever sent it.
 select extract(epoch from least(
+  (select statement_timestamp()
+   where exists (select from delivery where summarizes and status is not null and status is distinct from shared_as)),
   (select statement_timestamp()
    where not exists (select from guard where closed_at is null)
      and (exists (select from work w where w.state = 'ready' and w.suspicion = 0 and w.provider = any ($1::text[]))

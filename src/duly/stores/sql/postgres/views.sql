@@ -40,6 +40,12 @@ select status, count(*), null::float8 from delivery where status is not null gro
 -- What is ready and waits for a worker.
 select lane, count(*), extract(epoch from now() - min(since))::float8 from work where state = 'ready' group by lane;
 
+-- name: status_failing
+-- What was attempted and is not decided yet: for each provider, where it stands and why.
+select provider, state, reason, count(*) from work
+where state in ('waiting', 'uncertain') and attempts > 0
+group by provider, state, reason order by provider, state, reason;
+
 -- name: status_budgets
 select provider, endpoint, tokens, rate, blocked_until, block_reason, circuit, failures
 from budget order by provider, endpoint;
@@ -91,19 +97,43 @@ select r.id from account a join reminder r on r.account_id = a.id and r.caller_k
 where a.name = $2;
 
 -- name: show_delivery
+-- The last columns but one: what stands in its way while it is open, in the order in which admission asks.
 select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.provider, r.template,
        coalesce((select f.template_version from frozen f where f.delivery_id = l.id order by f.number desc limit 1),
                 r.template_version),
        l.status, l.reason, l.next_at, l.due_at, l.deadline_at, l.lane,
        (select t.payload_hash from attempt t where t.delivery_id = l.id order by t.number desc limit 1),
-       l.request_id, l.lease_until, p.ref, w.restored, coalesce(p.zone, r.zone),
-       case when r.late = 'send_marked' then r.deadline end
+       l.request_id, l.lease_until, p.ref, w.restored, coalesce(r.own ->> 'zone', p.zone, r.zone),
+       case when r.late <> 'drop' then r.deadline end, d.summary_id, r.purpose, r.created_at,
+       (select max(e.at) from event e
+        where e.reminder_id = r.id and e.delivery_id is null and e.kind = 'revised' and e.at <= d.created_at),
+       l.since, d.finished_at, coalesce(r.own ->> 'zone', p.zone),
+       case when w.delivery_id is null then null
+            else case {part_standing_of_reminder}
+                 when 'cancelled' then 'reminder_cancelled' when 'called_off' then 'called_off'
+                 else coalesce({part_objection},
+                   case when a.paused then 'account_paused' end,
+                   case {part_standing_of_reminder} when 'template_paused' then 'template_paused'
+                        when 'paused' then 'reminder_paused' end) end end,
+       d.contact_id
 from ledger l
+join delivery d on d.id = l.id
 join account a on a.id = l.account_id
 join reminder r on r.id = l.reminder_id
 left join recipient p on p.id = l.recipient_id
 left join work w on w.delivery_id = l.id
+left join contact k on k.id = d.contact_id
 where l.id = $1::uuid;
+
+-- name: show_folded
+-- What a summary has taken up, and has not lost to another one since.
+select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
+from delivery d
+join ledger l on l.id = d.id
+join account a on a.id = l.account_id
+join reminder r on r.id = l.reminder_id
+where d.summary_id = $1::uuid
+order by l.due_at, l.id;
 
 -- name: show_attempts
 select t.number, t.started_at, r.finished_at, r.outcome, r.class, r.http_status, r.request_id, t.payload_hash,
@@ -123,10 +153,30 @@ where d.id = $1::uuid order by e.id;
 -- name: show_reminder
 select r.id, a.name, r.caller_key, r.status, r.schedule,
        case when r.follows_recipient then coalesce(p.zone, r.zone) else r.zone end, r.template, r.template_version,
-       r.next_due_at, r.next_label, r.missed, r.group_key, p.zone, r.notify_at, r.generation, r.account_id
+       r.next_due_at, r.next_label, r.missed, r.group_key,
+       coalesce(r.own ->> 'zone', p.zone), r.notify_at, r.generation, r.purpose,
+       r.deadline, r.late, r.late_until, r.account_id
 from reminder r
 join account a on a.id = r.account_id
 left join recipient p on p.id = r.recipient_id
+where r.id = $1::uuid;
+
+-- name: show_ahead
+-- $1 reminder. What is still to come of it: by which channels, to which addresses, and what is paused of it.
+select a.name, a.paused, exists (select from paused_template t where t.template = r.template), r.channels,
+       case when r.inline then r.addresses else p.addresses end
+from reminder r
+join account a on a.id = r.account_id
+left join recipient p on p.id = r.recipient_id
+where r.id = $1::uuid and r.next_due_at is not null;
+
+-- name: show_objection
+-- $1 reminder, $2 channel, $3 contact: why nothing of it may go there.
+select {part_objection}
+from (select $2::text as channel) w
+cross join reminder r
+left join recipient p on p.id = r.recipient_id
+left join contact k on k.id = $3::uuid
 where r.id = $1::uuid;
 
 -- name: submission

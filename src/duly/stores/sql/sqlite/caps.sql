@@ -27,3 +27,9 @@ where delivery_id = ?1
 -- name: cap_forget
 delete from capped
 where delivery_id in (select delivery_id from capped where began_at < :before order by began_at limit :limit);
+
+-- name: cap_note
+-- One that a cap has just put off.
+insert into event (at, account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason, evidence)
+select db_now(), account_id, reminder_id, delivery_id, 'decided', 'leased', 'waiting', ?, reason, ?
+from work where delivery_id = ?;

@@ -19,6 +19,10 @@ case when r.status = 'cancelled' then r.status when w.called_off then 'called_of
      when r.status <> 'paused' and r.template in (select t.template from paused_template t) then 'template_paused'
      else r.status end
 
+-- name: contact_known
+select a.name, k.channel, k.address, k.endpoint
+from contact k cross join account a on a.id = k.account_id where k.id = :id;
+
 -- name: consent_standing
 select kind, scope, at, source, reason, actor, code from consent where account_id = :account and contact_id = :contact;
 

@@ -45,8 +45,9 @@ update work set doubt = 1, restored = 1, fence = fence + 1, misses = 0, missed_a
 where state in ('held', 'folded') and (:all or not restored);
 
 -- name: restore_work
--- An uncertain row counts from now as well: the attempt that nobody remembers may have been made since.
+-- An uncertain row counts from now as well: the attempt that nobody remembers may have been made since. A summary takes up
+-- nothing more.
 update work set state = 'uncertain', reason = 'restored', doubt = 1, restored = 1, granted = 0, misses = 0, missed_at = null,
   first_unknown_at = min(coalesce(first_unknown_at, due_at), due_at), fence = fence + 1, next_at = db_now(), since = db_now(),
-  begun = 0, worker = null, lease_until = null
+  begun = 0, gathering = null, worker = null, lease_until = null
 where state in ('ready', 'leased', 'waiting', 'uncertain') and (:all or not restored);

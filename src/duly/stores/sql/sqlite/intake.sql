@@ -34,6 +34,16 @@ values (:id, :account, :key, :body_hash, :recipient, :inline, :addresses, :chann
   :notify_at, :zone, :deadline, :deadline_at, :late, :lane, :purpose, :event_version, :next_due_at, :schedule, :next_label,
   :follows_recipient, :zone_data, :missed, :grace, :late_until, :quiet_hours, :group, :template_version, db_now());
 
+-- name: reminder_keep_own
+-- What says something else than is known of the recipient is the reminder's own; a zone of its own follows nobody.
+update reminder
+set own = json_patch('{}', json_object(
+      'name', nullif(:name, p.name), 'zone', nullif(:zone, p.zone), 'locale', nullif(:locale, p.locale))),
+    follows_recipient = follows_recipient and nullif(:zone, p.zone) is null
+from recipient p
+where reminder.id = :id and p.id = reminder.recipient_id
+  and coalesce(nullif(:name, p.name), nullif(:zone, p.zone), nullif(:locale, p.locale)) is not null;
+
 -- name: due
 -- Oldest first, then in order of arrival, which is the index's own order: of a million that are due at nine, none is sorted. Inline addresses, else the recipient's as he is now.
 select r.id, r.account_id, a.name, r.caller_key, r.recipient_id, r.revision, r.next_due_at, r.deadline_at, r.channels,

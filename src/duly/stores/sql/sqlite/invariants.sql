@@ -59,6 +59,13 @@ where r.outcome = 'unknown' and not r.covered and not w.doubt;
 -- name: invariant_final_has_reason
 select count(*) from delivery where status is not null and (reason is null or reason = '' or finished_at is null);
 
+-- name: invariant_folded_has_summary
+-- One that is open, or whose end is about to be shared.
+select count(*) from work w join delivery d on d.id = w.delivery_id
+where w.state = 'folded' and not exists (
+  select 1 from delivery s
+  where s.id = d.summary_id and s.summarizes and (s.status is null or s.status is not s.shared_as));
+
 -- name: invariant_restored_is_doubt
 -- Counted misses, a definite answer or a decision end both at once.
 select count(*) from work where restored and not doubt;

@@ -62,18 +62,25 @@ where id = ?;
 
 -- name: work_reopen
 -- ?1 delivery, ?2 state, ?3 whether it is in doubt of a restore. Its attempts are spared. Its fence was forgotten with its
--- work: seconds (since 2020) are more than any fence that somebody may remember.
+-- work: seconds (since 2020) are more than any fence that somebody may remember. What was folded once is not folded again.
 insert into work (delivery_id, account_id, provider, lane, state, fence, attempts, spared, doubt, restored, first_unknown_at,
-  called_off, reason, since, next_at, due_at, deadline_at, occurrence, channel, reminder_id, recipient_id, contact_id, endpoint)
+  called_off, returned, reason, since, next_at, due_at, deadline_at, occurrence, channel, reminder_id, recipient_id, contact_id, endpoint)
 select d.id, d.account_id, d.provider, d.lane, ?2,
        max(db_now() / 1000000 - 1577836800, 1 + coalesce((select max(a.fence) from attempt a where a.delivery_id = d.id), 0)),
        d.attempts, d.attempts,
-       ?3, ?3, case when ?3 then d.due_at end, d.called_off, case when ?3 then 'restored' end, db_now(), db_now(),
+       ?3, ?3, case when ?3 then d.due_at end, d.called_off, case when d.summary_id is null then 0 else 1000 end, case when ?3 then 'restored' end, db_now(), db_now(),
        d.due_at, d.deadline_at, d.occurrence, d.channel, d.reminder_id, d.recipient_id, d.contact_id, d.endpoint
 from delivery d where d.id = ?1;
 
 -- name: delivery_reopen
 update delivery set status = null, reason = null, finished_at = null where id = ?;
+
+-- name: redrivable
+-- :ids. Dead letters. A summary is none: what was in it has gone its own ways since.
+with recursive place (at) as (select 1 union all select at + 16 from place where at + 16 < length(:ids))
+select d.id, d.account_id, d.reminder_id, d.status, d.attempts, d.request_id, d.due_at
+from place cross join delivery d on d.id = substr(:ids, place.at, 16)
+where d.status in ('dead', 'rejected') and not d.summarizes;
 
 -- name: deliveries_ended
 -- :ids

@@ -1,11 +1,18 @@
 -- Recipients in bulk, and what is done to recipients, accounts and templates.
 
 -- name: recipient_kept
-select name, zone, locale, addresses, deleted_at is not null from recipient where id = :id;
+select name, zone, locale, addresses, quiet_hours, deleted_at is not null from recipient where id = :id;
 
 -- name: recipient_change
 -- The revision rises, so that no admission of before can begin.
-update recipient set name = ?, zone = ?, locale = ?, addresses = ?, revision = revision + 1 where id = ?;
+update recipient set name = ?, zone = ?, locale = ?, addresses = ?, quiet_hours = ?, revision = revision + 1 where id = ?;
+
+-- name: recipients_wake
+-- :recipients, JSON: ids in hex, whose zone or quiet hours are others now. What waits for the end of their quiet hours
+-- looks again now. Reads the open work from end to end, once for a batch.
+update work set next_at = db_now()
+where state = 'waiting' and reason = 'quiet_hours' and next_at > db_now()
+  and lower(hex(recipient_id)) in (select value from json_each(:recipients));
 
 -- name: recipient_seen
 select account_id, deleted_at is not null, disabled from recipient where id = :id;
@@ -42,10 +49,16 @@ delete from paused_template where template = :template;
 -- name: recipients
 -- By the caller's own ids, from where the page before ended.
 select p.ref, p.name, json_extract(p.addresses, '$.email'), json_extract(p.addresses, '$.sms'),
-       json_extract(p.addresses, '$.webhook'), p.zone, p.locale
+       json_extract(p.addresses, '$.webhook'), p.zone, p.locale, p.quiet_hours
 from account a cross join recipient p on p.account_id = a.id
 where a.name = :account and p.ref > :after and p.deleted_at is null
 order by p.ref limit :limit;
+
+-- name: recipient_by_ref
+select p.ref, p.name, json_extract(p.addresses, '$.email'), json_extract(p.addresses, '$.sms'),
+       json_extract(p.addresses, '$.webhook'), p.zone, p.locale, p.quiet_hours
+from account a cross join recipient p on p.account_id = a.id
+where a.name = :account and p.ref = :ref and p.deleted_at is null;
 
 -- name: accounts
 select name, paused, created_at from account order by name limit :limit;

@@ -23,10 +23,12 @@ with recursive place (at) as (select 1 union all select at + 16 from place where
 select w.attempts, w.delivery_id, w.account_id, a.name, w.fence, w.spared, w.doubt, w.closed, w.granted,
        w.first_unknown_at, w.reminder_id, r.caller_key,
        {part_standing_of_reminder}, w.occurrence, w.lane, w.due_at, w.deadline_at,
-       w.endpoint, w.channel, k.address, p.ref, p.name, p.zone, p.locale, r.template, r.data,
+       w.endpoint, w.channel, k.address, p.ref, coalesce(json_extract(r.own, '$.name'), p.name),
+       coalesce(json_extract(r.own, '$.zone'), p.zone), coalesce(json_extract(r.own, '$.locale'), p.locale), r.template, r.data,
        a.revision, r.revision, p.revision, k.revision,
        a.paused, {part_objection}, b.blocked_until, b.block_reason, b.circuit,
-       r.purpose, case when r.late = 'send_marked' then r.deadline end, coalesce(r.quiet_hours, p.quiet_hours), r.template_version
+       r.purpose, case when r.late <> 'drop' then r.deadline end, coalesce(r.quiet_hours, p.quiet_hours), r.template_version,
+       case when r.late = 'summarize' then w.returned end
 from place
 cross join work w on w.delivery_id = substr(:ids, place.at, 16)
 cross join account a on a.id = w.account_id

@@ -7,6 +7,20 @@ update work set state = 'ready', reason = null, since = db_now() where delivery_
   where state in ('waiting', 'uncertain') and state = 'waiting' and next_at <= db_now()
   order by next_at limit :limit);
 
+-- name: chosen
+select chosen from installation;
+
+-- name: chosen_keep
+update installation set chosen = :chosen;
+
+-- name: chosen_wake
+-- What waits for what accounts have chosen looks again now.
+update work set next_at = db_now() where delivery_id in (
+  select delivery_id from work indexed by work_next
+  where state in ('waiting', 'uncertain') and state = 'waiting' and next_at > db_now()
+    and reason in ('quiet_hours', 'frequency_cap')
+  order by next_at limit :limit);
+
 -- name: suspects
 select s.suspicion from (select 1 as suspicion union all select 2 union all select 3) s
 where exists (
@@ -39,29 +53,21 @@ order by w.deadline_at limit 1;
 update reminder set status = 'cancelled', revision = revision + 1, next_due_at = null
 where id = :id and status <> 'cancelled';
 
+-- name: cancel_again
+-- It was cancelled before, and stays so: who wanted it once more, and why, is kept. :delivery null: the reminder itself.
+insert into event (at, account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
+select db_now(), :account, :reminder, :delivery, 'cancelled', 'cancelled', 'cancelled', :actor, :reason
+where not exists (
+  select 1 from event e where e.reminder_id = :reminder and e.delivery_id is :delivery and e.kind = 'cancelled'
+    and e.actor = :actor and e.reason = :reason);
+
 -- name: reminder_seen
 select account_id, status from reminder where id = :id;
 
+-- name: reminder_to_cancel
+select account_id, status, next_due_at is not null from reminder where id = :id;
+
 -- name: finals_of_reminder
-select count(*) from delivery where account_id = :account and reminder_id = :reminder and status is not null;
-
--- name: contact_suppress
-update contact set suppressed = :reason, revision = revision + 1 where id = :id and suppressed is null;
-
--- name: contact_account
-select account_id from contact where id = :id;
-
--- name: contact_there
-select exists (select 1 from contact where id = :id);
-
--- name: suppress_events
--- At every open delivery of the contact. Reads the open work from end to end, which is rare enough to need no index.
-insert into event (at, account_id, reminder_id, delivery_id, kind, from_state, to_state, actor, reason)
-select db_now(), account_id, reminder_id, delivery_id, 'suppressed', stands, stands, :actor, :reason
-from (select *, case when begun then 'sending' else state end as stands from work where contact_id = :id);
-
--- name: reminder_reschedule
--- What was due under a restore guard may have been sent: it is left to the tick, and not moved out of the guard's reach.
-update reminder set next_due_at = :next_due_at, deadline_at = :deadline_at, revision = revision + 1
-where id = :id and status = 'active' and next_due_at is not null and not exists (
-  select 1 from guard g where next_due_at <= min(db_now(), coalesce(g.closed_at, db_now())));
+-- How many, and how many of them were sent.
+select count(*), count(*) filter (where status = 'sent') from delivery
+where account_id = :account and reminder_id = :reminder and status is not null;

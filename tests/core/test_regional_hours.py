@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duly.core.quiet_hours import Window, read_windows
-from duly.core.regions import REGIONS, Region
+from duly.core.regional_hours import REGIONS, Region
 
 
 def minutes(windows: tuple[Window, ...]) -> set[int]:

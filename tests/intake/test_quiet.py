@@ -9,7 +9,7 @@ import pytest
 
 from duly.core.model import Channel, HoldPolicy, OnDoubt
 from duly.core.quiet_hours import ANY_TIME, Window, read_windows
-from duly.runtime.quiet import QuietHours
+from duly.intake.quiet import QuietHours
 from tests.core.values import claimed
 
 #: 22:30 in New York, 19:30 in Los Angeles.
