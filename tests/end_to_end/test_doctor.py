@@ -48,6 +48,7 @@ DAMAGE: Final = {
         ),
     ],
     "ledger: restored is doubt": ["update work set restored = true where delivery_id = {denied_4}"],
+    "ledger: folded has summary": ["update work set state = 'folded' where delivery_id = {denied_10}"],
     "ledger: held has an end": ["update work set state = 'held', next_at = {far} where delivery_id = {denied_5}"],
     "ledger: doubt is not finished": [
         "delete from work where delivery_id = {denied_6}",
@@ -80,7 +81,7 @@ UNBROKEN: Final = {
     "ledger: work has delivery",
 }
 DELIVERY: Final = "(select d.id from delivery d join reminder r on r.id = d.reminder_id where r.caller_key = '{}')"
-KEYS: Final = [f"{mood}-{number}" for mood, count in (("ok", 5), ("denied", 10)) for number in range(count)]
+KEYS: Final = [f"{mood}-{number}" for mood, count in (("ok", 5), ("denied", 11)) for number in range(count)]
 
 
 # --- demo ----------------------------------------------------------------------------------------

@@ -25,7 +25,8 @@ async def reschedule(
 ) -> Revised:
     """Move a reminder; what became of that."""
     moved = replace(new, notify_at=due_at.isoformat(), next_due_at=due_at, deadline_at=due_at + lasts)
-    return await revise_reminder(scene.store, zones.known, Wish(moved, "ana", "the visit was moved", keep_body=True))
+    wish = Wish(moved, "ana", "the visit was moved", keep_body=True)
+    return (await revise_reminder(scene.store, zones.known, wish)).answer
 
 
 @case
