@@ -265,10 +265,10 @@ def test_a_driver_that_hangs_over_its_own_cancel_is_not_waited_for(tmp_path: Pat
     async def visit(server: Server) -> Answer:
         for call in ("contact", "namespace"):
             server.store.before(call, hang)
-        answer = await asyncio.wait_for(server.ask(method, path), 5)
+        answer = await asyncio.wait_for(server.ask(method, path), 60)
         assert not hanging[0].done()
         ended.set()
-        await asyncio.wait(hanging, timeout=5)
+        await asyncio.wait(hanging, timeout=60)
         assert hanging[0].done()
         return answer
 
@@ -404,7 +404,7 @@ def test_fifty_visitors_at_once_say_one_thing(tmp_path: Path) -> None:
 def test_libraries_that_are_not_installed_are_named(tmp_path: Path) -> None:
     """The server is an extra, and the line says which."""
     run = subprocess.run(
-        [sys.executable, "-c", WITHOUT_LIBRARIES], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", WITHOUT_LIBRARIES], cwd=tmp_path, capture_output=True, text=True, timeout=99, check=False
     )
     line = "duly: the server needs its libraries: pip install 'duly[serve]'\n"
     assert (run.returncode, run.stdout, run.stderr) == (1, "", line)

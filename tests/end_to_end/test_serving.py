@@ -29,6 +29,10 @@ ONE_CLICK: Final = b"List-Unsubscribe=One-Click"
 AT_ONCE: Final = 50
 SLOW: Final = 20
 ANSWERED_SECONDS: Final = 11.0
+#: Sooner than who is slow is given up, also on a busy machine.
+SOON_SECONDS_MAX: Final = 8.0
+#: By then a request that was sent has come in; nothing tells that it has before it is answered.
+ARRIVED_SECONDS: Final = 2.0
 
 
 def knows_ana(duly: Installation) -> None:
@@ -96,8 +100,8 @@ def test_who_means_no_good_stops_nobody(duly_on_sqlite: Installation) -> None:
         assert [status for status, _ in pages] == [404]
         started = time.monotonic()
         assert server.ask("POST", LINK).status == 200
-        assert time.monotonic() - started < 2
-        assert server.program.end(signal.SIGTERM, seconds=10).code == 0
+        assert time.monotonic() - started < SOON_SECONDS_MAX
+        assert server.program.end(signal.SIGTERM, seconds=30).code == 0
 
 
 def _refused(answer: bytes) -> bool:
@@ -124,7 +128,7 @@ def test_a_signal_lets_a_request_finish(duly_on_sqlite: Installation) -> None:
     with serving(duly_on_sqlite) as server, ThreadPoolExecutor(1) as visitor:
         with locked(duly_on_sqlite):
             asked = visitor.submit(server.ask, "POST", LINK)
-            time.sleep(0.5)
+            time.sleep(ARRIVED_SECONDS)
             server.program.ask(signal.SIGTERM)
             wait_until(lambda: _is_closed(server), "it does not listen any more")
             assert not asked.done()
@@ -148,10 +152,10 @@ def test_a_second_signal_leaves_at_once(duly_on_sqlite: Installation) -> None:
     knows_ana(duly_on_sqlite)
     with serving(duly_on_sqlite) as server, server.connect() as visitor, locked(duly_on_sqlite) as other:
         visitor.sendall(f"POST {LINK} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        time.sleep(0.5)
+        time.sleep(ARRIVED_SECONDS)
         server.program.ask(signal.SIGINT)
         wait_until(lambda: "server_draining" in server.program.said, "draining")
-        assert server.program.end(signal.SIGINT, seconds=5).code == 130
+        assert server.program.end(signal.SIGINT, seconds=SOON_SECONDS_MAX).code == 130
         other.execute("rollback")
     assert stands(duly_on_sqlite) == []
 
@@ -202,7 +206,7 @@ def test_a_frozen_database_is_not_waited_for(own_cluster: Cluster, tmp_path: Pat
                 answers = list(visitors.map(lambda one: server.ask(*one), [("POST", LINK), ("GET", "/readyz")]))
                 waited = time.monotonic() - began
                 asked = visitors.submit(server.ask, "POST", LINK)
-                time.sleep(0.5)
+                time.sleep(ARRIVED_SECONDS)
                 served = server.program.end(signal.SIGTERM, seconds=25)
                 assert asked.result().status == 503
             assert [one.status for one in answers] == [503, 503]

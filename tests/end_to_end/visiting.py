@@ -22,7 +22,7 @@ LINKS: Final = """
 url = "https://r.example.com/mail/u"
 secret = "env:UNSUBSCRIBE_SECRET"
 """
-ANSWER_SECONDS_MAX: Final = 20.0
+ANSWER_SECONDS_MAX: Final = 60.0
 PIECE_BYTES: Final = 65_536
 
 
