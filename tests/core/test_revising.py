@@ -253,7 +253,7 @@ def test_a_label_carries_its_generation() -> None:
         ("once", 2, (), True),
         ("once#2", 2, (), False),
         ("-PT2H", 2, (2, 1), True),
-        ("-PT2H", 2, (1,), False),  # it was done on another channel, and is not sent again
+        ("-PT2H", 2, (1,), False),
         ("2026-12-10T09:00", 2, (1,), False),
     ],
 )
@@ -266,3 +266,11 @@ def test_what_a_newer_generation_replaces(
     """An occurrence of an older generation whose label the reminder has still."""
     schedule = Schedule(ANCHOR, before=tuple(timedelta(hours=hours) for hours in before)).to_text() if before else None
     assert is_replaced(occurrence, generation, schedule) is replaced
+
+
+def test_what_is_left_out_replaces_nothing() -> None:
+    """An offset that was sent on another channel stays in the schedule and does not fire: its dead letter may go on."""
+    offsets = (timedelta(hours=2), timedelta(hours=1))
+    schedule = Schedule(ANCHOR, before=offsets, left_out=offsets[:1]).to_text()
+    assert not is_replaced("-PT2H", 2, schedule)
+    assert is_replaced("-PT1H", 2, schedule)

@@ -136,12 +136,13 @@ def base_label(occurrence: str) -> str:
 def is_replaced(occurrence: str, generation: int, schedule: str | None) -> bool:
     """Whether its reminder's newer generation lets another occurrence come in the place of this one.
 
-    `schedule` is the reminder's, as it is: an offset that was done when it was revised is not in it any more.
+    `schedule` is the reminder's, as it is: an offset that was done when it was revised is left out there.
     """
     base, _, number = occurrence.partition("#")
     if int(number or 1) >= generation:
         return False
-    offsets = () if schedule is None else Schedule.from_text(schedule).before
+    found = None if schedule is None else Schedule.from_text(schedule)
+    offsets = () if found is None else set(found.before) - set(found.left_out)
     return base == ONCE or base in map(offset_label, offsets)
 
 
