@@ -1,8 +1,12 @@
 -- Views: read-only. Columns come in the order of the words of stores/documents.py.
 
+-- name: part_line
+-- A delivery in a list.
+l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
+
 -- name: list
 -- $1 status, $2 account, $3 channel (null: any), $4 rows at most.
-select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
+select {part_line}
 from ledger l
 join account a on a.id = l.account_id
 join reminder r on r.id = l.reminder_id
@@ -11,7 +15,7 @@ order by l.created_at desc, l.id limit $4;
 
 -- name: list_open
 -- As `list`, for a state that is not final: read from the open work, however long the ledger is.
-select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
+select {part_line}
 from work w
 join ledger l on l.id = w.delivery_id
 join account a on a.id = l.account_id
@@ -22,7 +26,7 @@ order by l.created_at desc, l.id limit $4;
 
 -- name: list_of_reminder
 -- $1 account, $2 reminder.
-select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
+select {part_line}
 from ledger l
 join account a on a.id = l.account_id
 join reminder r on r.id = l.reminder_id
@@ -127,7 +131,7 @@ where l.id = $1::uuid;
 
 -- name: show_folded
 -- What a summary has taken up, and has not lost to another one since.
-select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
+select {part_line}
 from delivery d
 join ledger l on l.id = d.id
 join account a on a.id = l.account_id

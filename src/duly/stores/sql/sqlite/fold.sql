@@ -75,9 +75,7 @@ select status from delivery where id = :id;
 update delivery set summary_id = ? where id = ?;
 
 -- name: folded_of_reminder
-select w.delivery_id, w.account_id, w.reminder_id, w.state, w.fence, w.attempts,
-       w.spared, w.doubt, w.closed, w.granted, w.first_unknown_at, w.reason, w.next_at, w.worker,
-       w.misses, w.missed_at, w.restored, w.alarmed, w.suspicion, w.deaths
+select {part_row}
 from reminder r
 cross join delivery d on d.account_id = r.account_id and d.reminder_id = r.id
 cross join work w on w.delivery_id = d.id
@@ -94,9 +92,7 @@ where summarizes and status is not null and status is not shared_as order by id 
 -- name: folded_into
 -- What a summary carries and whose end it shares: all that is folded into it and, once it is known that it was accepted,
 -- whatever of it is open and not in the air.
-select w.delivery_id, w.account_id, w.reminder_id, w.state, w.fence, w.attempts,
-       w.spared, w.doubt, w.closed, w.granted, w.first_unknown_at, w.reason, w.next_at, w.worker,
-       w.misses, w.missed_at, w.restored, w.alarmed, w.suspicion, w.deaths
+select {part_row}
 from delivery d indexed by delivery_summary cross join work w on w.delivery_id = d.id
 where d.summary_id = :summary and (w.state = 'folded' or :accepted and not w.begun);
 

@@ -2,33 +2,31 @@
 -- moves.py. A batch of ids comes as one blob, 16 bytes each; statements that run once per row take their values by
 -- place, in the order in which the columns stand here.
 
+-- name: part_row
+-- An open row as it stands, in the order of moves.Row.
+w.delivery_id, w.account_id, w.reminder_id, case when w.begun then 'sending' else w.state end, w.fence, w.attempts,
+       w.spared, w.doubt, w.closed, w.granted, w.first_unknown_at, w.reason, w.next_at, w.worker,
+       w.misses, w.missed_at, w.restored, w.alarmed, w.suspicion, w.deaths
+
 -- name: open_rows
 -- :ids
 with recursive place (at) as (select 1 union all select at + 16 from place where at + 16 < length(:ids))
-select w.delivery_id, w.account_id, w.reminder_id, case when w.begun then 'sending' else w.state end, w.fence, w.attempts,
-       w.spared, w.doubt, w.closed, w.granted, w.first_unknown_at, w.reason, w.next_at, w.worker,
-       w.misses, w.missed_at, w.restored, w.alarmed, w.suspicion, w.deaths
+select {part_row}
 from place cross join work w on w.delivery_id = substr(:ids, place.at, 16);
 
 -- name: open_of_reminder
-select w.delivery_id, w.account_id, w.reminder_id, case when w.begun then 'sending' else w.state end, w.fence, w.attempts,
-       w.spared, w.doubt, w.closed, w.granted, w.first_unknown_at, w.reason, w.next_at, w.worker,
-       w.misses, w.missed_at, w.restored, w.alarmed, w.suspicion, w.deaths
+select {part_row}
 from delivery d cross join work w on w.delivery_id = d.id
 where d.account_id = :account and d.reminder_id = :reminder;
 
 -- name: open_with_ended_lease
-select delivery_id, account_id, reminder_id, case when begun then 'sending' else state end, fence, attempts,
-       spared, doubt, closed, granted, first_unknown_at, reason, next_at, worker,
-       misses, missed_at, restored, alarmed, suspicion, deaths
-from work indexed by work_leased
+select {part_row}
+from work w indexed by work_leased
 where state = 'leased' and lease_until <= db_now() order by lease_until limit :limit;
 
 -- name: open_past_deadline
-select delivery_id, account_id, reminder_id, state, fence, attempts,
-       spared, doubt, closed, granted, first_unknown_at, reason, next_at, worker,
-       misses, missed_at, restored, alarmed, suspicion, deaths
-from work indexed by work_expiry
+select {part_row}
+from work w indexed by work_expiry
 where state in ('ready', 'waiting') and deadline_at <= db_now() order by deadline_at limit :limit;
 
 -- name: work_move

@@ -1,7 +1,11 @@
 -- Views: read-only. Columns come in the order of the words of stores/documents.py.
 
+-- name: part_line
+-- A delivery in a list.
+l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
+
 -- name: list
-select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
+select {part_line}
 from delivery d
 cross join ledger l on l.id = d.id
 cross join account a on a.id = l.account_id
@@ -12,7 +16,7 @@ order by d.rowid desc limit :limit;
 
 -- name: list_open
 -- A state that is not final: read from the open work, however long the ledger is.
-select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
+select {part_line}
 from work w
 cross join delivery d on d.id = w.delivery_id
 cross join ledger l on l.id = d.id
@@ -22,7 +26,7 @@ where l.status = :status and (:channel is null or l.channel = :channel) and (:ac
 order by d.rowid desc limit :limit;
 
 -- name: list_of_reminder
-select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
+select {part_line}
 from ledger l
 join account a on a.id = l.account_id
 join reminder r on r.id = l.reminder_id
@@ -125,7 +129,7 @@ where l.id = :id;
 
 -- name: show_folded
 -- What a summary has taken up, and has not lost to another one since.
-select l.id, a.name, r.caller_key, l.occurrence, l.channel, l.status, l.reason, l.attempts, l.due_at
+select {part_line}
 from delivery d
 join ledger l on l.id = d.id
 join account a on a.id = l.account_id
