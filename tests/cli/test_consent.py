@@ -201,8 +201,14 @@ def test_what_stays_silenced_is_in_the_document() -> None:
         (["opt-out", "a@", "--account", "acme"], "address: is not an e-mail address"),
         (["opt-out", ANA, "--account", "acme", "--channel", "pigeon"], "--channel: it is email, sms, webhook"),
         (["opt-out", ANA, "--account", "acme", "--purpose", "x" * 51], "purpose: is longer than 50"),
-        (["opt-out", ANA, "--account", "acme", "--purpose", "Marketing"], 'only by case from "marketing"; write that'),
-        (["opt-out", ANA, "--account", "acme", "--purpose", "ALL"], 'only by case from "all"; write that'),
+        (
+            ["opt-out", ANA, "--account", "acme", "--purpose", "Marketing"],
+            'only by case from one that is known; did you mean "marketing"?',
+        ),
+        (
+            ["opt-out", ANA, "--account", "acme", "--purpose", "ALL"],
+            'only by case from one that is known; did you mean "all"?',
+        ),
         (["opt-out", ANA, "--account", "acme", "--purpose", "a\nb"], "purpose: holds a control character"),
         (["opt-out", ANA, "--account", "acme", "--purpose", "marketing", "--even-security"], "the hard stop is of all"),
         (["opt-out", ANA, "--account", "a" * 101], "account: is longer than 100"),

@@ -14,13 +14,14 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from duly.core.consent import ALL, EVERYTHING, KNOWN_PURPOSES, Kind, Said, scope_of
+from duly.core.consent import ALL, EVERYTHING, Kind, Said, scope_of
 from duly.core.model import Channel
 from duly.core.moments import parse_time
 from duly.core.text import one_line
 from duly.intake.addresses import URL_CHARACTERS_MAX
 from duly.intake.contacts import contact_of
 from duly.intake.fields import choice, kind, known, label, need
+from duly.intake.purposes import Purposes
 from duly.intake.rejected import set_aside
 from duly.intake.rejection import Rejection
 from duly.intake.submission import PURPOSE_CHARACTERS_MAX
@@ -43,6 +44,8 @@ CONSENT_TABLE: Final = Table(
     "(echo address,kind; sed 's/$/,opt_out/' FILE) | duly consent import - --format csv --account A",
 )
 _KINDS: Final = tuple(str(one) for one in Kind if one is not Kind.LIFT)
+#: One that is a known scope but for its case would silence nothing.
+_SCOPES: Final = Purposes(of_all=(ALL, EVERYTHING))
 
 
 class ConsentIntake:
@@ -86,8 +89,8 @@ class ConsentIntake:
 
 def read_purpose(said: Kind, purpose: str | None, *, even_security: bool = False) -> str:
     """The scope of a statement about a purpose (None: all). Raises Rejection."""
-    if other := purpose and _by_case(purpose):
-        raise Rejection(f'differs only by case from "{other}"; write that', "purpose")
+    if purpose is not None:
+        _SCOPES.check("", purpose)
     if purpose == EVERYTHING:
         purpose, even_security = ALL, True
     if purpose not in (None, ALL) and said in (Kind.BOUNCE, Kind.COMPLAINT):
@@ -95,11 +98,6 @@ def read_purpose(said: Kind, purpose: str | None, *, even_security: bool = False
     if even_security and purpose not in (None, ALL):
         raise Rejection("the hard stop is of all purposes; leave the purpose out", "purpose")
     return scope_of(said, purpose, even_security=even_security)
-
-
-def _by_case(purpose: str) -> str | None:
-    """The known scope that this one is, but for its case: to opt out of the other would silence nothing."""
-    return next((one for one in (*KNOWN_PURPOSES, ALL, EVERYTHING) if one != purpose and one == purpose.lower()), None)
 
 
 def _kind(row: Mapping[str, Any]) -> Kind:
