@@ -36,7 +36,6 @@ class Planted:
     replacement: str
     caught_by: tuple[str, ...]  # names of checkers
     also: tuple[tuple[str, str, str], ...] = ()  # further edits: where several defences would have to fall
-    first_seed: int = 1  # where it begins to look for it: the worlds that show it are rare among the first
 
     def edits(self) -> tuple[tuple[str, str, str], ...]:
         """All of its edits: file, original, replacement."""

@@ -42,10 +42,10 @@ def _play(fault: Planted | None) -> Played:
         root = copy_source(Path(name))
         if fault is not None:
             plant(fault, root)
-        return _simulate(root.parent, *((1, CLEAN_SEEDS) if fault is None else (fault.first_seed, SEEDS_MAX)))
+        return _simulate(root.parent, CLEAN_SEEDS if fault is None else SEEDS_MAX)
 
 
-def _simulate(folder: Path, first: int, seeds: int) -> Played:
+def _simulate(folder: Path, seeds: int) -> Played:
     measured = ("COV_", "COVERAGE_")  # a copy is not what coverage is measured of
     environ = {name: value for name, value in os.environ.items() if not name.startswith(measured)}
     run = subprocess.run(
@@ -54,8 +54,6 @@ def _simulate(folder: Path, first: int, seeds: int) -> Played:
             "-m",
             "duly",
             "simulate",
-            "--first",
-            str(first),
             "--seeds",
             str(seeds),
             "--no-shrink",

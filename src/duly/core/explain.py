@@ -259,15 +259,8 @@ def _event(event: Mapping[str, Any], place: Place) -> str:
         case "cancelled" if event.get("from") == "cancelled":
             return f"{when} {actor} cancelled it once more{_because(event['reason'])}."
         case "paused" | "resumed" | "cancelled" as kind:
-            return f"{when} {actor} {_DONE[kind]} it{_because(event['reason'])}."
+            return f"{when} {actor} {kind} it{_because(event['reason'])}."
     return f"{when} {actor} made it {event['to']}: {event['reason']}."
-
-
-_DONE: Final[Mapping[str, str]] = {
-    "paused": "paused",
-    "resumed": "resumed",
-    "cancelled": "cancelled",
-}
 
 
 def _moved(evidence: Mapping[str, Any], place: Place) -> str:

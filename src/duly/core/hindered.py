@@ -15,7 +15,7 @@ from duly.core.consent import ALL, EVERYTHING
 from duly.core.postponed import PAUSES
 from duly.core.spoken import Place, told_at
 
-__all__ = ["PAUSES", "hindrance", "hindrances", "said", "unsent_outlook"]
+__all__ = ["hindrance", "hindrances", "said", "unsent_outlook"]
 
 _SCOPES: Final[Mapping[str, str]] = {ALL: "for every purpose but security", EVERYTHING: "for every purpose"}
 #: Nothing can be stopped any more, or it is not sent by itself.

@@ -217,7 +217,8 @@ def _record(report: Imported, batch: _Batch, done: list[_Done], rejects: Rejects
             report.already += 1
         elif answer is Revised.MOVED:
             report.revised += 1
-            _leave_out(report, LeftOut(line, new.key, left_out))
+            if left_out:
+                _leave_out(report, LeftOut(line, new.key, left_out))
         else:
             field, reason = _WHY[answer]
             batch.rejections.append((line, Rejection(reason, field), row))
@@ -228,6 +229,6 @@ def _record(report: Imported, batch: _Batch, done: list[_Done], rejects: Rejects
 
 def _leave_out(report: Imported, row: LeftOut) -> None:
     """Count a row that does not do all that it says."""
-    report.left_out += bool(row.labels)
-    if row.labels and len(report.left_out_rows) < LEFT_OUT_TOLD_ROWS_MAX:
+    report.left_out += 1
+    if len(report.left_out_rows) < LEFT_OUT_TOLD_ROWS_MAX:
         report.left_out_rows.append(row)
